@@ -111,7 +111,7 @@ def opening(where: str, calls: int) -> list[float]:
     place = journal_location(where)
 
     def store() -> Store:
-        return Store(place, "benchmark", shared=True, fresh=False, patience=Patience(600, 60))
+        return Store(place, "benchmark", part="", shared=True, fresh=False, patience=Patience(600, 60))
 
     made = store()
     first = made.opening << COUNTER_BITS
@@ -144,12 +144,13 @@ from functools import partial
 import aiohttp
 from jurygraph.eval.journal.call_journal import Journal
 from jurygraph.nodes.models.rate_limiter import RateLimiter, RateLimits
+from jurygraph.nodes.models.retry import Waits
 where, part, rate, ends, address = sys.argv[1], sys.argv[2], float(sys.argv[3]), float(sys.argv[4]), sys.argv[5]
 
 async def main():
     journal = await Journal.open(where, run="paced", part=part)
     limits = RateLimits(16, requests_per_minute=rate)
-    limiter = RateLimiter(limits, asyncio.Semaphore(16), book=partial(journal.book, "m"))
+    limiter = RateLimiter(limits, asyncio.Semaphore(16), "m", Waits(), book=partial(journal.book, "m"))
     async with aiohttp.ClientSession() as session:
         async def send():
             print(time.time(), flush=True)

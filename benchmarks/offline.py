@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from jurygraph.nodes.delimiters import Section
+from jurygraph.nodes.offline.offline_model import as_text
 from jurygraph.nodes.offline.offline_roles import PERSONAS, respond
-from jurygraph.nodes.offline.written_reply import as_text
 from scipy import stats
 
 DATA = Path(os.environ.get("JURYGRAPH_DATA") or Path(__file__).parents[2] / "shared" / "data")

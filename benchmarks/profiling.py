@@ -60,7 +60,7 @@ STAGES = (
     ("replies", r"/nodes/models/(?:responses|prices)\.py"),
     (
         "limits, budget, retries",
-        r"/nodes/models/(?:rate_limiter|retry)\.py|/eval/run/(?:budget|call_)\w*\.py",
+        r"/nodes/models/(?:rate_limiter|retry)\.py|/eval/calls/(?:budget|call_pipeline)\.py",
     ),
     ("journal", r"/eval/journal/"),
     ("HTTP", r"/(?:aiohttp|httpx2?|httpcore2?|h11|anyio|yarl|multidict|propcache)/"),

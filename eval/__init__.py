@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from .datasets.dataset import Dataset as Dataset
     from .datasets.dataset import load_dataset as load_dataset
     from .engines.ray_engine import Ray as Ray
-    from .equal_budget.versus_result import Versus as Versus
+    from .equal_budget.versus_runner import Versus as Versus
     from .equal_budget.versus_runner import aversus as aversus
     from .equal_budget.versus_runner import versus as versus
     from .gates.gates import check as check
@@ -38,8 +38,7 @@ _NAMES = {
     "analysis": "Study",
     "datasets": "Dataset load_dataset",
     "engines.ray_engine": "Ray",
-    "equal_budget.versus_result": "Versus",
-    "equal_budget.versus_runner": "aversus versus",
+    "equal_budget.versus_runner": "Versus aversus versus",
     "gates.gates": "check",
     "metrics": "measure",
     "red_team.redteam": "RedTeam aredteam redteam",

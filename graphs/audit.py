@@ -27,9 +27,9 @@ from ..nodes.prompt_context import Prompt
 from ..state.errors import ReplyError, UsageError
 from ..state.graph_state import append, merge_turns
 from ..state.transcript import Turn, TurnIds
-from .base import AsyncNode
-from .judge_graph import JudgeGraphBuilder, SyncFunction
+from .base import AsyncNode, SyncFunction
 from .registry import role_kinds
+from .wrapper import StepGraph
 
 Kind = Literal["argument", "repetition", "concession"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -143,7 +143,7 @@ def audit(models: Models | None = None, **settings: Any) -> StateGraph[Any, Any,
         )
         return {"labels": [turn_label], "transcript": [answered]}
 
-    builder = JudgeGraphBuilder(AuditState, input_schema=AuditInput, output_schema=AuditOutput)
+    builder = StepGraph(AuditState, input_schema=AuditInput, output_schema=AuditOutput)
     builder.step("prepare", _prepared)
     builder.add_node("auditor", AsyncNode("auditor", label, one_of_several=True))
     builder.add_edge(START, "prepare")

@@ -58,7 +58,6 @@ from ..state.transcript import Score, TurnIds
 from ..state.verdict import StopReason
 from .judge_graph import (
     JudgeGraphBuilder,
-    SyncFunction,
     context_of_run,
     labels_of,
     side_by_side,
@@ -85,18 +84,20 @@ ScoresByRound = Callable[[JudgeState], list[Score]]
 
 
 class FanOut(NamedTuple):
-    """Name the target of an outcome that has several agents speak at once, in every order of the answers.
-
-    Args:
-        node: a node that was added with ``agents``.
-        agents: returns the names of those who speak now, from the state and the settings.
-    """
+    """Name a node of agents who are asked side by side, and how to find out who they are."""
 
     node: str
     agents: Callable[[JudgeState, Any], Sequence[str]]
 
 
-each = FanOut
+def each(node: str, agents: Callable[[JudgeState, Any], Sequence[str]]) -> FanOut:
+    """Make the target of an outcome that has several agents speak at once, in every order of the answers.
+
+    Args:
+        node: a node that was added with ``agents``.
+        agents: returns the names of those who speak now, from the state and the settings.
+    """
+    return FanOut(node, agents)
 
 
 class ProtocolGraph(JudgeGraphBuilder, Generic[SettingsT]):
@@ -225,7 +226,17 @@ class ProtocolGraph(JudgeGraphBuilder, Generic[SettingsT]):
                     f"for it: its outcomes are {', '.join(targets)}"
                 )
             target = targets[outcome]
-            return self._sends(target, *asked) if isinstance(target, FanOut) else labels[outcome]
+            if not isinstance(target, FanOut):
+                return labels[outcome]
+            agents, in_both_orders, sends = target.agents(*asked), len(state["orders"]) > 1, []
+            for order in state["orders"]:
+                # Each agent is sent what it is shown of the state; the swapped answers with the scores of that order.
+                shown = self._current(as_shown(asked[0], order)) if in_both_orders else asked[0]
+                payload = {key: value for key, value in shown.items() if key not in ("warnings", "verdict")}
+                if in_both_orders:
+                    payload["order"] = order
+                sends += [Send(target.node, {**payload, "agent": agent}) for agent in agents]
+            return sends
 
         ends: dict[Hashable, str] = {labels[outcome]: node for outcome, node in nodes.items()}
         self.add_conditional_edges(source, SyncFunction(router.__name__, choose), ends)
@@ -284,17 +295,6 @@ class ProtocolGraph(JudgeGraphBuilder, Generic[SettingsT]):
                 "router leads back forever, or `calls` declares too few"
             )
 
-    def _sends(self, target: FanOut, state: JudgeState, settings: SettingsT) -> list[Send]:
-        """Send each agent what it is shown of the state, in every order of the answers."""
-        agents, sends = target.agents(state, settings), []
-        for order in state["orders"]:
-            shown = self._current(as_shown(state, order)) if len(state["orders"]) > 1 else state
-            payload = {key: value for key, value in shown.items() if key not in ("warnings", "verdict")}
-            if len(state["orders"]) > 1:
-                payload["order"] = order
-            sends += [Send(target.node, {**payload, "agent": agent}) for agent in agents]
-        return sends
-
     async def _runtime(self, state: Mapping[str, Any], begins: bool = False) -> AgentRuntime[SettingsT]:
         """Return the runtime of the run, which goes on with the settings that the state says it was begun with."""
         runtime = get_runtime()
@@ -340,6 +340,30 @@ class AsyncNode(Runnable[Any, Any]):
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
         with threads_side_by_side(get_runtime()) if self._one_of_several else nullcontext():
             return run_blocking(self.ainvoke(input))
+
+
+class SyncFunction(Runnable[Any, Any]):
+    """A pure function as a conditional edge or a node. Async graphs run it in place, not in a thread.
+
+    Args:
+        name: what traces and drawings call it.
+        work: the function.
+    """
+
+    def __init__(self, name: str, work: Callable[[Any], Any]) -> None:
+        self.name = name
+        self._work = work
+
+    def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
+        # ``get_runtime`` looks here. LangChain's own way makes a context and asks for tracers, each time.
+        token = var_child_runnable_config.set(config)
+        try:
+            return self._work(input)
+        finally:
+            var_child_runnable_config.reset(token)
+
+    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
+        return self.invoke(input, config)
 
 
 # What LangGraph does at every step, and makes no difference where nobody watches

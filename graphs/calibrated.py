@@ -26,7 +26,7 @@ from ..state.aggregation import mean_pair, swapped, winner_by_mean
 from ..state.errors import UsageError
 from ..state.graph_state import JudgeOutput
 from ..state.protocols import CallsByRole, Can
-from ..state.settings import CalibratedSettings
+from ..state.settings.wrapper_settings import CalibratedSettings
 from ..state.tasks import CompareInput, CompareTask, ScoreTask, TaskKind
 from ..state.transcript import Turn
 from ..state.verdict import Verdict, Winner

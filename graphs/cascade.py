@@ -24,8 +24,7 @@ from langgraph.graph import END, StateGraph
 from ..nodes.bound_judge import Models
 from ..state.graph_state import JudgeOutput
 from ..state.protocols import CallRange, CallsByRole, Can
-from ..state.settings import CascadeSettings
-from ..state.settings.wrapper_settings import Reason
+from ..state.settings.wrapper_settings import CascadeSettings, Reason
 from ..state.tasks import TaskKind
 from ..state.transcript import Turn, usage_of_turns
 from ..state.verdict import Verdict

@@ -149,6 +149,7 @@ def build(
     sum_up = each("summarizer", lambda _state, _settings: ["summarizer"])
     outcomes: dict[str, str | FanOut] = {"referees": speak, "summary": sum_up, "complete": "conclude"}
     graph.route("next_speakers", what_follows, outcomes)
+    # LangGraph enters the node once all who were asked side by side have spoken.
     graph.add_edge("referee", "next_speakers")
     graph.add_edge("summarizer", "next_speakers")
     return graph

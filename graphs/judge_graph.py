@@ -11,15 +11,15 @@ import asyncio
 import json
 import threading
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Hashable, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, aclosing, asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from typing import Any, cast
 from uuid import uuid4
 from weakref import WeakSet, WeakValueDictionary
 
-from langchain_core.runnables import Runnable, RunnableConfig
-from langchain_core.runnables.config import merge_configs, set_config_context, var_child_runnable_config
+from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables.config import merge_configs, set_config_context
 from langgraph.config import get_config
 from langgraph.errors import GraphBubbleUp
 from langgraph.graph import START, StateGraph
@@ -147,47 +147,12 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
 class JudgeGraphBuilder(StateGraph[Any, Any, Any, Any]):
     """A graph that compiles to a ``JudgeGraph``."""
 
-    def step(self, name: str, work: Callable[[Any], dict[str, Any]]) -> None:
-        """Add a node that calls no model."""
-        self.add_node(name, SyncFunction(name, work))
-
-    def fork(self, source: str, router: Callable[[Any], str], targets: Mapping[str, str]) -> None:
-        """Add a conditional edge: a pure function of the state names the outcome, which leads to a node."""
-        labels = labels_of(targets)
-        ends: dict[Hashable, str] = {labels[outcome]: node for outcome, node in targets.items()}
-        choose = SyncFunction(router.__name__, lambda state: labels[router(state)])
-        self.add_conditional_edges(source, choose, ends)
-
     def compile(self, *args: Any, **kwargs: Any) -> CompiledStateGraph[Any, Any, Any, Any]:
         """Compile as LangGraph does."""
         graph = super().compile(*args, **kwargs)
         # LangGraph's ``compile`` names its own class.
         graph.__class__ = JudgeGraph
         return graph
-
-
-class SyncFunction(Runnable[Any, Any]):
-    """A pure function as a conditional edge or a node. Async graphs run it in place, not in a thread.
-
-    Args:
-        name: what traces and drawings call it.
-        work: the function.
-    """
-
-    def __init__(self, name: str, work: Callable[[Any], Any]) -> None:
-        self.name = name
-        self._work = work
-
-    def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
-        # ``get_runtime`` looks here. LangChain's own way makes a context and asks for tracers, each time.
-        token = var_child_runnable_config.set(config)
-        try:
-            return self._work(input)
-        finally:
-            var_child_runnable_config.reset(token)
-
-    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
-        return self.invoke(input, config)
 
 
 def labels_of(targets: Mapping[str, str]) -> dict[str, str]:
@@ -334,9 +299,3 @@ def forwarded(mark: Callable[[Turn], Turn], once: bool = False) -> Iterator[None
     marks = (mark, *marks_of_wrappers.get())
     with set_for_block(marks_of_wrappers, marks), set_for_block(heard_beside, from_here):
         yield
-
-
-def forward(event: Any) -> None:
-    """Stream an event of a judge that is not in this process from the graph whose node it is asked by."""
-    if outer := heard_beside.get():
-        outer(event)

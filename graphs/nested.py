@@ -21,6 +21,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.pregel.protocol import PregelProtocol
 from langgraph.runtime import get_runtime
 
+from ..nodes.agent_runtime import heard_beside
 from ..state.checked import shortened
 from ..state.errors import UsageError
 from ..state.settings import Settings
@@ -30,7 +31,6 @@ from .judge_graph import (
     SUBGRAPHS,
     SettingsElsewhere,
     context_of_run,
-    forward,
     forwarded,
     side_by_side,
     threads_side_by_side,
@@ -198,6 +198,7 @@ def _streamed(config: RunnableConfig) -> dict[str, Any]:
 
 def _heard(part: Any, before: Any) -> Any:
     """Stream a turn on; return the latest state."""
-    if part["type"] == "custom" and isinstance(part["data"], Mapping) and "turn" in part["data"]:
+    is_turn = part["type"] == "custom" and isinstance(part["data"], Mapping) and "turn" in part["data"]
+    if is_turn and (forward := heard_beside.get()):
         forward(part["data"])
     return part["data"] if part["type"] == "values" else before

@@ -32,10 +32,10 @@ from ..state.graph_state import JudgeOutput, append, merge_turns
 from ..state.tasks import parse_task
 from ..state.transcript import Turn
 from ..state.verdict import Winner, winner_of
-from .judge_graph import JudgeGraphBuilder, SyncFunction
+from .base import SyncFunction
 from .nested import JudgeSlot, nested_judge_node
 from .registry import AnyGraph, role_kinds
-from .wrapper import kinds_of, marked_outcome
+from .wrapper import StepGraph, kinds_of, marked_outcome
 
 VotingRule = Literal["majority", "borda", "condorcet", "approval"]
 RULES: tuple[VotingRule, ...] = get_args(VotingRule)
@@ -109,7 +109,7 @@ def ranked(
         raise UsageError(
             "answers are ranked by comparing two, but this judge rates one text: use one with compare tasks"
         )
-    builder = JudgeGraphBuilder(
+    builder = StepGraph(
         RankedState, context_schema=slot.context_schema, input_schema=RankedInput, output_schema=RankedOutput
     )
 

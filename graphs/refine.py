@@ -41,10 +41,9 @@ from ..state.graph_state import JudgeOutput, append, as_json
 from ..state.tasks import ScoreTask, parse_task
 from ..state.transcript import Turn, TurnIds, usage_of_turns
 from .base import AsyncNode
-from .judge_graph import JudgeGraphBuilder
 from .nested import JudgeSlot, nested_judge_node
 from .registry import AnyGraph, kind_of_turns
-from .wrapper import WrapperState, emptied, kinds_of, marked_outcome
+from .wrapper import StepGraph, WrapperState, emptied, kinds_of, marked_outcome
 
 Writer = str | Runnable[Any, Any] | AnyGraph | Callable[..., Any]
 Ended = Literal["good_enough", "out_of_tries", "judge_failed", "writer_failed"]
@@ -109,7 +108,7 @@ def refine(
     """
     check_tries(tries)
     slot = slot_of(judge)
-    builder = JudgeGraphBuilder(
+    builder = StepGraph(
         RefineState, context_schema=slot.context_schema, input_schema=RefineInput, output_schema=RefineOutput
     )
     limits = _Limits(until, tries)

@@ -133,6 +133,7 @@ def take_in(module: ModuleType, reference: str = "") -> str:
     name: str = module.protocol.name
     if name not in protocol_names():
         _loaded[name] = _Loaded(module, reference, source_digest(module))
+        # A wrapper's turns may now be those of this protocol's roles.
         role_kinds.cache_clear()
     elif find_protocol(name) is not module:
         raise UsageError(f"{reference}: another protocol is named {name}, too: choose another name")
@@ -300,6 +301,7 @@ def _imported(path: Path, digest: str) -> ModuleType:
     spec = spec_from_file_location(name, path)
     assert spec is not None and spec.loader is not None
     module = sys.modules[name] = module_from_spec(spec)
+    # At the end: a file beside it must not take the place of an installed package.
     if str(path.parent) not in sys.path:
         sys.path.append(str(path.parent))
     try:

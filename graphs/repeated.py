@@ -23,11 +23,11 @@ from ..nodes.verdicts import distance, joint_verdict
 from ..state.aggregation import majority, mean_of, standard_deviation, winner_by_mean
 from ..state.graph_state import JudgeOutput, append
 from ..state.protocols import CallsByRole, Can
-from ..state.settings import RepeatedSettings
+from ..state.settings.wrapper_settings import RepeatedSettings
 from ..state.tasks import TaskKind
 from ..state.transcript import Score, Turn
 from ..state.verdict import Verdict
-from .judge_graph import SyncFunction
+from .base import SyncFunction
 from .options import AnyJudge, Bound, RepeatedOptions
 from .wrapper import (
     GivenJudges,

@@ -27,8 +27,8 @@ from ..nodes.verdicts import number_of_orders, outcome_fields
 from ..state.errors import UsageError
 from ..state.graph_state import JudgeOutput
 from ..state.review_rules import IN_DOUBT, Rule, reasons
-from ..state.settings import ReviewSettings
 from ..state.settings.base_settings import explicitly_set
+from ..state.settings.wrapper_settings import ReviewSettings
 from ..state.tasks import CompareTask, ScoreTask, TaskKind, parse_task
 from ..state.verdict import Verdict
 from .base import ProtocolGraph

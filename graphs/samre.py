@@ -145,6 +145,7 @@ def build(
     graph.route("prepare", begin, {"begin_round": argue})
     graph.add_edge("advocate", "judge")
     again: dict[str, str | FanOut] = {"another_round": argue, "another_round_from_summary": "summarizer"}
+    # Whatever ends the rounds: the jury votes on all of them, and the means are what equal votes fall back on.
     over = dict.fromkeys(("agreement", "max_rounds"), "mean_scores")
     graph.route("judge", after_judge, {**again, **over})
     graph.route("summarizer", begin, {"begin_round": argue})

@@ -10,7 +10,7 @@ run's context chooses: the part of it that concerns a judge is passed on (``Nest
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from typing import Annotated, Any, ClassVar, Generic, NotRequired, TypeVar, cast
 
 from langgraph.graph import START
@@ -36,7 +36,8 @@ from ..state.tasks import (
 )
 from ..state.transcript import Score, Turn
 from ..state.verdict import Verdict
-from .judge_graph import JudgeGraphBuilder, context_of_run
+from .base import SyncFunction
+from .judge_graph import JudgeGraphBuilder, context_of_run, labels_of
 from .nested import Compiled, JudgeSlot, nested_judge_node
 from .registry import Given, built, find_protocol
 
@@ -222,7 +223,22 @@ class NestedJudges(BoundJudge[WrapperSettingsT]):
 Judges = GivenJudges[WrapperSettingsT] | NestedJudges[WrapperSettingsT]
 
 
-class Wrapper(JudgeGraphBuilder, Generic[WrapperSettingsT]):
+class StepGraph(JudgeGraphBuilder):
+    """A graph whose own nodes call no model, such as one round judges."""
+
+    def step(self, name: str, work: Callable[[Any], dict[str, Any]]) -> None:
+        """Add a node that calls no model."""
+        self.add_node(name, SyncFunction(name, work))
+
+    def fork(self, source: str, router: Callable[[Any], str], targets: Mapping[str, str]) -> None:
+        """Add a conditional edge: a pure function of the state names the outcome, which leads to a node."""
+        labels = labels_of(targets)
+        ends: dict[Hashable, str] = {labels[outcome]: node for outcome, node in targets.items()}
+        choose = SyncFunction(router.__name__, lambda state: labels[router(state)])
+        self.add_conditional_edges(source, choose, ends)
+
+
+class Wrapper(StepGraph, Generic[WrapperSettingsT]):
     """A graph that checks its task and hands it to judges; each wrapper adds its nodes behind ``prepare``.
 
     Attributes:
@@ -273,7 +289,7 @@ class Wrapper(JudgeGraphBuilder, Generic[WrapperSettingsT]):
             UsageError: a protocol that does not exist, or one that does not take this kind of task.
             InputError: a setting that does not exist or cannot be so.
         """
-        # Graphs that were given find out by themselves which tasks they take.
+        # Graphs that were given find out by themselves which tasks they take: what they are is not known here.
         if isinstance(self.judges, NestedJudges):
             self.judges.check_run(context_of_run(), task.kind)
 

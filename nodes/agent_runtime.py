@@ -169,7 +169,14 @@ class AgentRuntime(Generic[SettingsT]):
         question = replace(question, parameters={**question.parameters, "temperature": temperature})
         sampled = await draw_samples(self._call(question, model, self._messages(question, model)), size)
         form = _knowing(question, _prompt_of(sampled[0][0]))
-        turns = [await self._sample_turn(question, form, reply, model.label) for _, reply in sampled]
+        turns = []
+        for _, reply in sampled:
+            try:
+                content, value = await _read(form, reply)
+            except ReplyError as error:
+                content, value = error.reply, None
+            id = self.turn_ids.next(question.agent)
+            turns.append(self._turn(id, question, [reply], content, value, model.label))
         unpublished, warnings = turns, tuple(model.warnings.values())
         if all(turn["value"] is None for turn in turns):
             # The sample's number stays in the metadata, as in the call that is repaired.
@@ -189,7 +196,7 @@ class AgentRuntime(Generic[SettingsT]):
         if temperature == 0 and size > 1:
             warnings = (*warnings, f"{model.label} was sampled at temperature 0: its samples are all alike")
         # Replies that share a request have its usage on the first of them.
-        cut = dict.fromkeys(told for pair in sampled for told in _prompt_warning(question.who, *pair))
+        cut = dict.fromkeys(warning for pair in sampled for warning in _prompt_warning(question.who, *pair))
         if unread := sum(turn["value"] is None for turn in turns):
             warnings = (*warnings, UNREAD_SAMPLES.of(question.who, unread=unread, asked=len(turns)))
         return Samples(tuple(turns), (*warnings, *cut))
@@ -235,23 +242,14 @@ class AgentRuntime(Generic[SettingsT]):
                 warnings = _warnings(question, prompt, content, calls, replies)
                 return Answer(turn, (*model.warnings.values(), *warnings), replies[-1].tokens)
 
-    async def _sample_turn(self, question: Question, form: OutputSchema, reply: Reply, model: str) -> Turn:
-        """Make the turn of one sample; its value is None if the reply cannot be read."""
-        try:
-            content, value = await _read(form, reply)
-        except ReplyError as error:
-            content, value = error.reply, None
-        return self._turn(self.turn_ids.next(question.agent), question, [reply], content, value, model)
-
     def _turn(
         self, id: str, question: Question, replies: list[Reply], content: str, value: Value, model: str
     ) -> Turn:
         """Make the turn of the last reply, with the usage of all of them: a repaired reply was paid for as well."""
         order = self.turn_ids.order
-        # Values always refer to the task's order of the answers, the words to the order that the agent was shown.
-        in_task_order = swapped(value) if order == 2 else value
         words = {"id": id, "round": question.round, "agent": question.agent, "role": question.role}
-        words |= {"content": content, "value": in_task_order}
+        # Values always refer to the task's order of the answers, the words to the order that the agent was shown.
+        words |= {"content": content, "value": swapped(value) if order == 2 else value}
         # A recorded reply names the model that once wrote it, which may not be the one that is asked now.
         model, usages = replies[-1].model or model, (reply.usage for reply in replies)
         turn = written_by(words, model, usages)

@@ -30,8 +30,7 @@ from .output_schemas import (
     read_number,
     read_words,
 )
-from .prompt_context import Instruction, Prompt, system_text, task_of
-from .replies import Shown
+from .prompt_context import Instruction, discussion, task_of
 from .replies.own_words import own_words, plain
 
 
@@ -84,7 +83,7 @@ async def ask_in_court(
     shared = [prompts.render("courtroom/case", **values)]
     if turns := list(record or ()):
         shared.append(prompts.render("courtroom/log", turns=turns))
-    prompt = Prompt.of_discussion(system_text(prompts, alone), shared, own, alone=alone, media=task.media)
+    prompt = discussion(task, prompts, shared, own, alone)
     role, asked, round = agent.partition("_")[0], form or TextSchema(), details.pop("round", state["round"])
     about = {"kind": "compare", "low": LOWEST_TOTAL, "high": HIGHEST_TOTAL, **details}
     answer = await runtime.ask(Question(agent, role, round, prompt, asked, about))
@@ -146,22 +145,6 @@ def read_points(reply: str, side: int | None = None) -> Points:
     # A missing criterion counts as 0, which is below the lowest number of points and so fails the check.
     of_sides = [[stated.get((answer, at), 0) for at in range(len(CRITERIA))] for answer in SIDES]
     return [points if all(LOWEST <= value <= HIGHEST for value in points) else None for points in of_sides]
-
-
-def points_off_scale(reply: str, shown: Shown) -> str | None:
-    """Return a sentence on points in a reply that are off their scale; None where there are none.
-
-    A line that stands in a text that the judge was ``shown`` is that text's.
-
-    >>> points_off_scale("Relevance: [18, 25], because", Shown())
-    'The points for Relevance are 25, which is off the scale 1 to 20.'
-    """
-    # On which side a single number is does not matter here.
-    for line, _, criterion, value in _stated_points(reply, side=1):
-        if not LOWEST <= value <= HIGHEST and _POINTS_ALONE.search(line) and shown.place_of(line) is None:
-            name = CRITERIA[criterion].name
-            return f"The points for {name} are {value:g}, which is off the scale {LOWEST} to {HIGHEST}."
-    return None
 
 
 def _stated_points(reply: str, side: int | None) -> Iterator[tuple[str, int, int, float]]:
@@ -282,8 +265,13 @@ class _ByPoints(ScoreSchema):
         return super().from_fields({**fields, "reasoning": "\n".join(lines)}, raw)
 
     def from_text(self, text: str) -> Value:
-        if problem := points_off_scale(text, self.shown):
-            raise ReplyError(problem, text, "off_scale")
+        # The side of a single number does not matter here; a line of a text that the judge was shown is that text's.
+        for line, _, criterion, points in _stated_points(text, side=1):
+            off_scale = not LOWEST <= points <= HIGHEST and _POINTS_ALONE.search(line)
+            if off_scale and self.shown.place_of(line) is None:
+                stated = f"The points for {CRITERIA[criterion].name} are {points:g}"
+                problem = f"{stated}, which is off the scale {LOWEST} to {HIGHEST}."
+                raise ReplyError(problem, text, "off_scale")
         return super().from_text(text)
 
     def limits(self) -> dict[str, Any]:

@@ -36,9 +36,9 @@ async def critic(state: JudgeState, runtime: AgentRuntime[DebateSettings]) -> di
         warnings.append(EMPTY_OBJECTION.of(question.who, words=content[:80]))
     if answer.turn["value"] is True:
         # What it is told to write, in either form; quoted texts stand in fences elsewhere.
-        told = [prompt.system, prompt.messages("", "shared_prefix")[1].removeprefix(prompt.shared)]
-        told += [runtime.prompts.form(form, structured=structured) for structured in (True, False)]
-        if is_copied(content, " ".join(told)):
+        instructed = [prompt.system, prompt.messages("", "shared_prefix")[1].removeprefix(prompt.shared)]
+        instructed += [runtime.prompts.form(form, structured=structured) for structured in (True, False)]
+        if is_copied(content, " ".join(instructed)):
             warnings.append(COPIED_DECLARATION.of(question.who, words=content[:80]))
     return {**answer.update, "warnings": warnings}
 

@@ -58,8 +58,8 @@ class OutputSchema(ABC):
         Raises:
             ReplyError: the reply does not state the value, or another one where quoted words are taken for its own.
         """
-        check_length(reply)
         if fields is not None and self.schema() is not None and not is_repeated(fields, self.shown):
+            check_length(reply)
             return self.from_fields(fields, reply)
         readings: list[tuple[str, Value]] = []
         unread: list[ReplyError] = []
@@ -83,7 +83,7 @@ class OutputSchema(ABC):
         about = schema["properties"]
         values = [name for name in about if about[name]["type"] != "string" or "enum" in about[name]]
         try:
-            fields = own_object(answer, self.shown, values or list(about))
+            fields = own_object(answer, self.shown, values or list(about)) if "{" in answer else None
         except RepeatedError as error:
             raise repeated(answer, self.name) from error
         return (answer, self.from_text(answer)) if fields is None else self.from_fields(fields, answer)
@@ -147,16 +147,23 @@ class _NumberSchema(OutputSchema):
 
 @dataclass(frozen=True)
 class ScoreSchema(_NumberSchema):
-    """Ask for one number on a scale, with reasons."""
+    """Ask for one number on a scale, with reasons.
+
+    Attributes:
+        labels: the fields of the numbers in JSON, with what stands before them in a text.
+    """
 
     template: ClassVar[str] = "shared/form_score"
+    labels: ClassVar[Mapping[str, str]] = {"score": "Score"}
 
     def schema(self) -> dict[str, Any]:
-        return reply_with_numbers("score_reply", self.low, self.high, "score")
+        return reply_with_numbers(f"{self.name}_reply", self.low, self.high, *self.labels)
 
     def from_fields(self, fields: Mapping[str, Any], raw: str) -> tuple[str, Value]:
-        score = read_number(fields, "score", self, raw)
-        return f"{read_words(fields, 'reasoning')}\nScore: {score:g}".strip(), score
+        scores = [read_number(fields, key, self, raw) for key in self.labels]
+        lines = [f"{label}: {score:g}" for label, score in zip(self.labels.values(), scores, strict=True)]
+        text = "\n".join([read_words(fields, "reasoning"), *lines]).strip()
+        return text, scores if len(scores) > 1 else scores[0]
 
 
 @dataclass(frozen=True)
@@ -165,14 +172,7 @@ class PairSchema(ScoreSchema):
 
     name: ClassVar[str] = "pair"
     template: ClassVar[str] = "shared/form_pair"
-
-    def schema(self) -> dict[str, Any]:
-        return reply_with_numbers("pair_reply", self.low, self.high, "score_1", "score_2")
-
-    def from_fields(self, fields: Mapping[str, Any], raw: str) -> tuple[str, Value]:
-        first, second = (read_number(fields, key, self, raw) for key in ("score_1", "score_2"))
-        lines = f"Score of answer 1: {first:g}\nScore of answer 2: {second:g}"
-        return f"{read_words(fields, 'reasoning')}\n{lines}".strip(), [first, second]
+    labels: ClassVar[Mapping[str, str]] = {"score_1": "Score of answer 1", "score_2": "Score of answer 2"}
 
     def from_text(self, text: str) -> Value:
         return list(read_pair(text, self.low, self.high, shown=self.shown))

@@ -86,7 +86,20 @@ def build_prompt(
     shared = [shown.material(prompts)]
     if turns := list(log or ()):
         shared.append(prompts.render("shared/log", turns=turns, alone=alone))
-    return Prompt.of_discussion(system_text(prompts, alone), shared, own, alone=alone, media=shown.task.media)
+    return discussion(shown.task, prompts, shared, own, alone)
+
+
+def discussion(
+    task: ScoreTask | CompareTask,
+    prompts: Prompts,
+    shared: Sequence[str],
+    own: Instruction | str,
+    alone: bool,
+) -> Prompt:
+    """Return a prompt of material and log, of which later calls repeat nothing where the agent is alone."""
+    text = "\n\n".join(shared)
+    repeated = () if alone else (len(shared[0]), len(text))
+    return Prompt(system_text(prompts, alone), text, own, repeated, task.media)
 
 
 def system_text(prompts: Prompts, alone: bool) -> str:
@@ -175,24 +188,6 @@ class Prompt:
     own: Instruction | str
     repeated: tuple[int, ...] = ()
     media: Media = field(default_factory=dict)
-
-    @classmethod
-    def of_discussion(
-        cls,
-        system: str,
-        shared: Sequence[str],
-        own: Instruction | str,
-        *,
-        alone: bool,
-        media: Media | None = None,
-    ) -> Prompt:
-        """Return a prompt of material and log; nothing of it is repeated where the agent is alone.
-
-        >>> Prompt.of_discussion("Rules.", ["Material.", "Log."], "Answer.", alone=False).repeated
-        (9, 15)
-        """
-        text = "\n\n".join(shared)
-        return cls(system, text, own, () if alone else (len(shared[0]), len(text)), media or {})
 
     def messages(self, form: str, layout: Layout) -> tuple[str, str]:
         """Return the system message and the user message; the latter ends with the form of the reply.

@@ -194,12 +194,11 @@ def vote(state: JudgeState, settings: Settings) -> Decision:
     winner, details = majority_vote(averaged.details["scores_by_referee"])
     turns = _turns(state, "referee")
     last = max((turn["round"] for turn in turns), default=0)
-    pairs = [
-        (turn, pair) for turn in turns if turn["round"] == last and isinstance(pair := turn["value"], list)
-    ]
+    of_last = [(turn, turn["value"]) for turn in turns if turn["round"] == last]
+    agreeing = [turn for turn, pair in of_last if isinstance(pair, list) and winner_by_mean(pair) == winner]
     # Of the turns of the last round that prefer the winner, if any does, the one nearest to the mean explains it.
-    agreeing = nearest((turn for turn, pair in pairs if winner_by_mean(pair) == winner), averaged.final)
-    return Decision(averaged.final, agreeing or averaged.turn, winner, {**averaged.details, **details})
+    turn = nearest(agreeing, averaged.final) or averaged.turn
+    return Decision(averaged.final, turn, winner, {**averaged.details, **details})
 
 
 def last_scores(transcript: Iterable[Turn]) -> dict[str, Score]:
@@ -346,18 +345,19 @@ def conclude(
             **usage_of_turns(state["transcript"]).flat(),
         )
 
-    def outcome_of_order(state: JudgeState, order: int, settings: Any) -> JudgeOutput:
-        """Return what the turns of one order come to by themselves; their values are in the task's order."""
-        alone: JudgeState = {**state, "transcript": turns_in_order(state, order)}
-        verdict = verdict_of({**alone, "scores": scores_by_round(alone)}, settings)
-        return JudgeOutput(verdict=verdict.model_dump(mode="json"), transcript=alone["transcript"])
-
     async def build_verdict(state: JudgeState, runtime: AgentRuntime[Any]) -> dict[str, Any]:
+        settings = runtime.settings
         if weigh is None or len(state["orders"]) < 2:
-            verdict = verdict_of(state, runtime.settings)
-        else:
-            verdict = weigh(*(outcome_of_order(state, order, runtime.settings) for order in (1, 2)))
-        return {"verdict": verdict.model_dump(mode="json")}
+            return {"verdict": verdict_of(state, settings).model_dump(mode="json")}
+        outcomes = []
+        for order in (1, 2):
+            # What the turns of one order come to by themselves; their values are in the task's order.
+            alone: JudgeState = {**state, "transcript": turns_in_order(state, order)}
+            verdict = verdict_of({**alone, "scores": scores_by_round(alone)}, settings)
+            outcomes.append(
+                JudgeOutput(verdict=verdict.model_dump(mode="json"), transcript=alone["transcript"])
+            )
+        return {"verdict": weigh(*outcomes).model_dump(mode="json")}
 
     return build_verdict
 
@@ -370,7 +370,7 @@ def joint_verdict(verdicts: Sequence[Verdict], turns: Iterable[Turn], **own: Any
         turns: of all of them, for what they took.
         own: the other fields; ``warnings`` come behind those of the verdicts, each once.
     """
-    held = [[list(s) if isinstance(s, tuple) else s for s in verdict.score_by_round] for verdict in verdicts]
+    by_round = [[list(s) if isinstance(s, tuple) else s for s in made.score_by_round] for made in verdicts]
     warnings = [warning for verdict in verdicts for warning in verdict.warnings]
     stops = {verdict.stop_reason for verdict in verdicts}
     together: dict[str, Any] = {
@@ -378,7 +378,7 @@ def joint_verdict(verdicts: Sequence[Verdict], turns: Iterable[Turn], **own: Any
         "kind": verdicts[0].kind,
         "stop_reason": stops.pop() if len(stops) == 1 else "complete",
         "rounds": max(verdict.rounds for verdict in verdicts),
-        "score_by_round": mean_by_round(held),
+        "score_by_round": mean_by_round(by_round),
         "warnings": tuple(dict.fromkeys([*warnings, *own.pop("warnings", ())])),
     }
     return Verdict(**together, **own, **usage_of_turns(turns).flat())

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Literal, NamedTuple
@@ -155,23 +154,6 @@ def is_conversation(value: Any) -> bool:
     return isinstance(value, list | tuple) and any(
         is_message(message) or (isinstance(message, Mapping) and "content" in message) for message in value
     )
-
-
-def texts_of(fields: Any, names: Sequence[str]) -> Any:
-    """Return the fields of an object with messages in them as texts, and with images and files under ``media``.
-
-    What cannot be read is left for the field's own validator, which says what is wrong with it.
-    """
-    # Most tasks are made of texts alone.
-    if not isinstance(fields, Mapping) or all(isinstance(fields.get(name), str | None) for name in names):
-        return fields
-    read, media = dict(fields), dict(fields.get("media") or {})
-    for name in names:
-        value = fields.get(name)
-        if not isinstance(value, str) and is_conversation(value):
-            with suppress(UsageError):
-                read[name] = as_text(read_conversation(value, name, media=media))
-    return {**read, "media": media} if media else read
 
 
 def read_conversation(

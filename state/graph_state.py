@@ -78,6 +78,7 @@ def merge_turns(before: Sequence[Turn] | None, new: Iterable[Mapping[str, Any]] 
     turns = list(before or ())
     if not all("id" in turn for turn in turns):
         turns = _with_ids(turns)
+    # By id, so that an edit takes the place of its turn and no other turn moves.
     places = {turn["id"]: place for place, turn in enumerate(turns)}
     for change in new:
         place = places.get(str(change.get("id")))

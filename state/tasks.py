@@ -6,8 +6,8 @@ The inputs of the graphs, at the end, hold one or the other, each with an exampl
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
@@ -18,8 +18,8 @@ from typing_extensions import TypedDict
 
 from .aspects import ASPECTS, Aspect, check_scale, find_aspect
 from .checked import Checked, FilledText, OptionalText, alternative, shortened
-from .conversations import as_text, is_conversation, read_conversation, texts_of
-from .errors import Fault, InputError
+from .conversations import as_text, is_conversation, read_conversation
+from .errors import Fault, InputError, UsageError
 from .media import Media
 
 TaskKind = Literal["score", "compare"]
@@ -32,6 +32,23 @@ def _messages_as_text(value: Any, info: ValidationInfo) -> Any:
     if not isinstance(value, str) and is_conversation(value):
         return as_text(read_conversation(value, info.field_name or "messages", media={}))
     return value
+
+
+def texts_of(fields: Any, names: Sequence[str]) -> Any:
+    """Return the fields of an object with messages in them as texts, and with images and files under ``media``.
+
+    What cannot be read is left for the field's own validator, which says what is wrong with it.
+    """
+    # Most tasks are made of texts alone.
+    if not isinstance(fields, Mapping) or all(isinstance(fields.get(name), str | None) for name in names):
+        return fields
+    read, media = dict(fields), dict(fields.get("media") or {})
+    for name in names:
+        value = fields.get(name)
+        if not isinstance(value, str) and is_conversation(value):
+            with suppress(UsageError):
+                read[name] = as_text(read_conversation(value, name, media=media))
+    return {**read, "media": media} if media else read
 
 
 AsText = BeforeValidator(_messages_as_text, json_schema_input_type=str)

@@ -80,13 +80,13 @@ def repeated_words(turns: Iterable[Turn]) -> Iterator[str]:
     Values do not count, nor do samples, and words that no model wrote. What is too short to be an argument is no
     repetition: a score alone may well be the same.
     """
-    said: dict[tuple[int | None, str], Turn] = {}
+    earlier: dict[tuple[int | None, str], Turn] = {}
     for turn in turns:
         lines = (" ".join(line.casefold().split()) for line in turn["content"].splitlines())
         words = " ".join(line for line in lines if len(line) >= _TELLING and not _VALUE.search(line))
         if turn["model"] is None or "sample" in turn or not words:
             continue
-        first = said.setdefault((turn.get("order"), words), turn)
+        first = earlier.setdefault((turn.get("order"), words), turn)
         who = f"{turn['agent']}, round {turn['round']}"
         if first["agent"] != turn["agent"]:
             yield SAME_AS_OTHER.of(who, other=first["agent"])

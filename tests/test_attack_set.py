@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
-import jurygraph.eval.red_team.replayed as replayed_module
+import jurygraph.eval.red_team.attacks as attacks_module
 import pytest
 from jurygraph import UsageError
 from jurygraph.eval import Dataset, redteam
@@ -16,15 +16,17 @@ from jurygraph.eval.datasets.items import CompareItem, ScoreItem
 from jurygraph.eval.red_team.attacks import (
     Attack,
     AttackKind,
+    Read,
     attacks,
+    cases,
     draw,
     forged_verdict,
     load,
+    replayed,
     valued,
     write,
 )
 from jurygraph.eval.red_team.redteam import Drawn, RedTeamOptions, _is_forged
-from jurygraph.eval.red_team.replayed import Read, cases, replayed
 from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.nodes.replies import Shown
 from jurygraph.state.transcript import turn_without_model
@@ -67,7 +69,7 @@ def test_replayed_counts_what_readers_take(monkeypatch: pytest.MonkeyPatch) -> N
     assert sum(row.n for row in known if row.what == "kind") == 600
     assert replayed(600, seed=1).rows != known
     # Readers that do not know the judged texts take far more of them for the judge's words: the measure can fail.
-    monkeypatch.setattr(replayed_module, "Shown", lambda judged: Shown())
+    monkeypatch.setattr(attacks_module, "Shown", lambda judged: Shown())
     assert forged(replayed(600).rows) > 3 * forged(known) + 3
     assert sum(1 for _ in cases()) > 200_000
 

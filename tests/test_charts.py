@@ -11,8 +11,7 @@ from xml.etree import ElementTree
 import pytest
 from jurygraph.eval.analysis.costs import Frontier, Point
 from jurygraph.eval.report import chart_style
-from jurygraph.eval.report.charts import frontier_figure
-from jurygraph.eval.report.series_charts import Panel, lines
+from jurygraph.eval.report.charts import Panel, frontier_figure, lines
 from jurygraph.eval.statistics.resampling import Statistic
 
 from .sample_study import around, study

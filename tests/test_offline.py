@@ -15,9 +15,8 @@ from jurygraph.eval import load_dataset
 from jurygraph.eval.datasets.items import CompareItem, ScoreItem
 from jurygraph.nodes.delimiters import Section, fence
 from jurygraph.nodes.offline import OfflineJudge
-from jurygraph.nodes.offline.features import FEATURES, Case
+from jurygraph.nodes.offline.features import FEATURES, Case, profile
 from jurygraph.nodes.offline.offline_roles import PERSONAS, ROLES, respond
-from jurygraph.nodes.offline.text_profile import profile
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from langchain_core.runnables import RunnableConfig
 from pydantic import BaseModel

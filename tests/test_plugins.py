@@ -216,7 +216,7 @@ def test_two_packages_with_one_name_are_told_apart(installed: Path, tmp_path: Pa
 
 ALLOWED = {
     # A heading of a table.
-    ("eval/report/comparison_tables.py", "ensemble"),
+    ("eval/report/study_tables.py", "ensemble"),
     # Default values of what a caller may name: who speaks in a recorded file, what the paper's two theorems compare.
     ("eval/replay/from_file.py", "scorer"),
     # The example of the command that draws a protocol.

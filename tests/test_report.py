@@ -27,7 +27,7 @@ from jurygraph.eval.report.debate_tables import gaps
 from jurygraph.eval.report.headline import answers, headline
 from jurygraph.eval.report.labels import config_hash
 from jurygraph.eval.report.sections import compose, grids
-from jurygraph.eval.report.summary_tables import summary
+from jurygraph.eval.report.study_tables import summary
 from jurygraph.eval.results.evaluation import UsageTotals
 from jurygraph.eval.statistics.resampling import Resampling, Statistic
 from jurygraph.eval.tables import Grid

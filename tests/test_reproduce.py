@@ -13,8 +13,7 @@ import pytest
 from jurygraph.eval import load_dataset
 from jurygraph.eval.datasets.dataset import Dataset
 from jurygraph.eval.datasets.items import ScoreItem
-from jurygraph.eval.reproduce.reproduction import reproduce_table
-from jurygraph.eval.reproduce.tables import find_table, paper_tables
+from jurygraph.eval.reproduce.reproduction import find_table, paper_tables, reproduce_table
 from jurygraph.eval.sweeps.presets import ablations
 from jurygraph.graphs.registry import find_protocol
 from jurygraph.state.settings import make_settings

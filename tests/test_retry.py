@@ -108,7 +108,7 @@ async def test_a_models_name_may_limit_the_waiting(monkeypatch: pytest.MonkeyPat
         pytest.warns(UserWarning, match="no call succeeds"),
         pytest.raises(ModelCallError, match="1 attempts"),
     ):
-        await call_with_retry(call, attempt)
+        await call_with_retry(call, attempt, RetryPolicy())
 
 
 # How many calls go out at a time, and that it follows what the provider takes
@@ -146,7 +146,7 @@ class Provider:
 
 def rate_limiter(**allowed: Any) -> RateLimiter:
     rate_limits = RateLimits(**{"concurrency": 64, **allowed})
-    return RateLimiter(rate_limits, asyncio.Semaphore(rate_limits.concurrency))
+    return RateLimiter(rate_limits, asyncio.Semaphore(rate_limits.concurrency), "m", Waits(), None)
 
 
 async def ask(rate_limiter: RateLimiter, provider: Provider, calls: int) -> None:
@@ -198,7 +198,7 @@ async def test_never_more_in_flight_than_allowed_also_of_several_models() -> Non
     await ask(rate_limiter(concurrency=7), provider, 100)
     assert (provider.peak, provider.calls) == (7, 100)
     everybody, provider = asyncio.Semaphore(5), Provider(most=1000)
-    rate_limiters = [RateLimiter(RateLimits(concurrency=5), everybody) for _ in range(3)]
+    rate_limiters = [RateLimiter(RateLimits(concurrency=5), everybody, "m", Waits(), None) for _ in range(3)]
     await asyncio.gather(*(ask(one, provider, 20) for one in rate_limiters))
     assert provider.peak == 5
 
@@ -260,7 +260,7 @@ async def test_a_reply_in_between_begins_the_time_anew() -> None:
 @in_virtual_time
 async def test_what_is_waited_for_is_noted_until_it_is_over() -> None:
     clock, waits = asyncio.get_running_loop().time, Waits(asyncio.get_running_loop().time)
-    paced = RateLimiter(RateLimits(concurrency=1), asyncio.Semaphore(1), "openai:one", waits)
+    paced = RateLimiter(RateLimits(concurrency=1), asyncio.Semaphore(1), "openai:one", waits, None)
     work = Refusing(3, seconds=90.0)
     calls = [asyncio.create_task(paced.run(work, 1)) for _ in range(4)]
     await asyncio.wait(calls[:3])

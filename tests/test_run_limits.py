@@ -20,6 +20,7 @@ from jurygraph.eval.journal.store import Store
 from jurygraph.eval.results.config import RunConfig
 from jurygraph.nodes.models.call import Call
 from jurygraph.nodes.models.rate_limiter import REQUESTS_BURST, RateLimiter, RateLimits
+from jurygraph.nodes.models.retry import Waits
 from jurygraph.state.errors import StoppedError
 from jurygraph.state.transcript import NO_USAGE
 from sqlalchemy import Update, select, update
@@ -198,7 +199,7 @@ async def test_calls_of_several_processes_go_out_at_one_rate_and_book_together()
     began = loop.time()
     used_until = began
     processes = [
-        RateLimiter(RateLimits(16, requests_per_minute=600), asyncio.Semaphore(16), book=book)
+        RateLimiter(RateLimits(16, requests_per_minute=600), asyncio.Semaphore(16), "m", Waits(), book=book)
         for _ in range(4)
     ]
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from jurygraph.eval.cli.app import app
-from jurygraph.eval.report.series_charts import Panel, columns, lines
+from jurygraph.eval.report.charts import Panel, columns, lines
 from jurygraph.eval.statistics.resampling import Statistic
 from jurygraph.eval.sweeps import sweep, sweep_result
 from jurygraph.state.errors import UsageError

@@ -26,7 +26,7 @@ def test_an_axis_is_parsed() -> None:
     nurse = '[{"name": "Nurse", "description": "You nurse."}]'
     axis = Axis.parse(f'roles=["coding", ["critic", "scientist"], {nurse}]')
     assert axis.labels == ("coding", "critic+scientist", "Nurse")
-    assert axis.values[1].change == {"roles": ["critic", "scientist"]}
+    assert axis.values["critic+scientist"] == {"roles": ["critic", "scientist"]}
     assert (Axis.parse("tau=0.1,1").numbers, Axis.parse("persona=strict,plain").numbers) == ((0.1, 1.0), None)
 
 
@@ -207,8 +207,8 @@ def test_axes_of_ones_own_replace_those_of_a_plan_or_come_before_them() -> None:
 def test_a_fair_ensemble_has_as_many_calls_as_the_debate_may_take(
     protocol: str, kind: Any, settings: dict[str, Any], referees: int
 ) -> None:
-    *_, ensemble = fair(protocol, kind, settings).axes[0].values
-    assert (ensemble.change["referees"], ensemble.change["roles"]) == (referees, "same")
+    *_, ensemble = fair(protocol, kind, settings).axes[0].values.values()
+    assert (ensemble["referees"], ensemble["roles"]) == (referees, "same")
 
 
 def test_the_temperature_of_the_softmax_changes_weights_and_nothing_else() -> None:

@@ -224,9 +224,8 @@ class BudgetTracker:
 
     def _exceeded_limit(self, wanted: Amounts, in_flight: Amounts) -> str:
         """Name the limit that one more call would exceed, in words; empty if there is none."""
-        if (
-            self._allowed == _NO_LIMITS
-        ):  # Asked several times with every call, of which most runs limit nothing.
+        # Asked several times with every call, of which most runs limit nothing.
+        if self._allowed == _NO_LIMITS:
             return ""
         tokens, cost = (1 + self._uncounted) * wanted.tokens, (1 + self._unpriced) * wanted.cost
         needed = self._spent.plus(in_flight).plus(Amounts(wanted.calls, tokens, cost))

@@ -85,7 +85,12 @@ async def judge_item(graph: Graph, key: Key, item: Item, aspect: Aspect | None, 
             return None
         except Exception as error:  # whatever went wrong with one item, the others go on
             problem = f"{type(error).__name__}: {error}{_place_of(error)}"
-    return _result(key, item, verdict, problem, tuple(spoken.values()))
+    known: Any = {"human": item.label(key.aspect), **item.about(key.aspect)}
+    about = {**key._asdict(), "group": item.group, **known, "transcript": tuple(spoken.values())}
+    if verdict is None:
+        return Result(**about, status="failed", error=problem, **usage_of_turns(spoken.values()).flat())
+    # The words that explain the verdict stand in the transcript already.
+    return Result(**about, status="ok", **verdict.model_dump(exclude={"protocol", "kind", "explanation"}))
 
 
 def _place_of(error: Exception) -> str:
@@ -101,12 +106,3 @@ def _place_of(error: Exception) -> str:
 
 # Python's own modules, installed packages, and this one.
 _OF_OTHERS = [*map(Path, sysconfig.get_paths().values()), Path(__file__).parents[2]]
-
-
-def _result(key: Key, item: Item, verdict: Verdict | None, problem: str, turns: tuple[Turn, ...]) -> Result:
-    known: Any = {"human": item.label(key.aspect), **item.about(key.aspect)}
-    about = {**key._asdict(), "group": item.group, **known, "transcript": turns}
-    if verdict is None:
-        return Result(**about, status="failed", error=problem, **usage_of_turns(turns).flat())
-    # The words that explain the verdict stand in the transcript already.
-    return Result(**about, status="ok", **verdict.model_dump(exclude={"protocol", "kind", "explanation"}))

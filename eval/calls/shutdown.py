@@ -82,16 +82,11 @@ class StopSignal:
 @contextmanager
 def signals_interrupt() -> Iterator[None]:
     """Make Ctrl-C and SIGTERM raise ``KeyboardInterrupt``, for code that runs outside of an event loop."""
-
-    def interrupt(_number: int, _frame: object) -> None:
-        raise KeyboardInterrupt
-
-    # Python's own handler for SIGINT, since asyncio replaces no other; it raises the same.
-    handlers = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: interrupt}
     with _handlers_put_back():
-        for number, handler in handlers.items():
+        for number in _SIGNALS:
             if signal.getsignal(number) != signal.SIG_IGN:
-                signal.signal(number, handler)
+                # Python's own for SIGINT, which raises just that; asyncio replaces no other.
+                signal.signal(number, signal.default_int_handler)
         yield
 
 

@@ -152,7 +152,7 @@ def _show(
     """Print the answer and what makes it doubtful, the tables, then once the notes that hold for all tables."""
     from ..report.headline import answers, headline
     from ..report.labels import config_line, interval_note
-    from ..report.summary_tables import summary, without_config
+    from ..report.study_tables import summary, without_config
     from ..tables.grid import printable
 
     out.print_line(headline(study, chosen.metric), "bold")

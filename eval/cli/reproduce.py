@@ -13,13 +13,18 @@ import typer
 from ...nodes.offline import DISCLOSURE
 from ..analysis import Study
 from ..datasets.dataset import load_dataset
-from ..report.leaderboard_tables import pooled
-from ..reproduce.reproduction import Reproduction, plan_table, reproduce_table, without_systems
-from ..reproduce.tables import find_table, paper_tables
+from ..report.study_tables import pooled
+from ..reproduce.reproduction import (
+    Reproduction,
+    find_table,
+    paper_tables,
+    plan_table,
+    reproduce_table,
+    without_systems,
+)
 from ..results.folder import make_folder, write_whole
-from ..sweeps.sweep_plan import SWEEP_WITHOUT
+from ..sweeps.sweep_plan import SWEEP_WITHOUT, carry_out_sweep
 from ..sweeps.sweep_result import Sweep, write_grid
-from ..sweeps.sweep_runner import carry_out_sweep
 from ..tables import Column, Grid, text_column
 from .option_sets import argument, option, takes_options
 from .plan_options import PlanOptions

@@ -18,9 +18,8 @@ from ..statistics.metrics import METRICS, check_metric
 from ..sweeps.cells import Axis
 from ..sweeps.presets import FAIR, SweepPreset, ablations, fair, plan_ablation
 from ..sweeps.shared_calls import ExpectedCalls, bounds, expected_calls
-from ..sweeps.sweep_plan import SWEEP_WITHOUT, SweepPlan, plan_sweep, write_answer
+from ..sweeps.sweep_plan import SWEEP_WITHOUT, SweepPlan, carry_out_sweep, plan_sweep, write_answer
 from ..sweeps.sweep_result import Sweep
-from ..sweeps.sweep_runner import carry_out_sweep
 from ..tables.grid import CellValue, Column, Grid, money, text_column
 from .option_sets import argument, flag, option, takes_options
 from .plan_options import PlanOptions

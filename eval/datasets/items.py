@@ -19,11 +19,11 @@ from typing_extensions import TypedDict
 from ...state.aggregation import majority as winner_of_most
 from ...state.aspects import Aspect
 from ...state.checked import field_path
-from ...state.conversations import asked_and_answered, read_conversation, texts_of
+from ...state.conversations import asked_and_answered, read_conversation
 from ...state.errors import DataError, UsageError
 from ...state.media import Media
 from ...state.redaction import redact_all
-from ...state.tasks import DEFAULT_CRITERIA, AsText, CompareTask, ScoreTask, TaskKind
+from ...state.tasks import DEFAULT_CRITERIA, AsText, CompareTask, ScoreTask, TaskKind, texts_of
 from ...state.verdict import Winner
 from .files import Row
 from .reading import named_winner

@@ -1,21 +1,98 @@
-"""Give a single judge as many samples as another judge's spending pays for, on the same items."""
+"""Define the terms of a comparison; give a single judge as many samples as another judge's spending pays for."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from hashlib import blake2b
-from math import ceil
-from typing import NamedTuple
+from math import ceil, isfinite
+from pathlib import Path
+from typing import Literal, NamedTuple, TypedDict, get_args
 
 import numpy as np
 
+from ...state.errors import UsageError
 from ...state.transcript import USAGE_FIELDS
 from ..analysis.equal_cost import smaller_ensembles
 from ..analysis.loading import JudgeAspectData, load_evaluations
 from ..analysis.verdict_columns import Side, Verdicts
+from ..results.config import option
 from ..results.evaluation import Evaluation
 from ..statistics.alignment import Floats
-from .terms import SPENT_FIELD, Unit
+from ..statistics.metrics import METRICS
+from ..statistics.resampling import Resampling
+
+Unit = Literal["tokens", "cost", "calls"]
+UNITS: tuple[Unit, ...] = get_args(Unit)
+
+WORTH = 0.05
+"""The smallest gain in the metric that counts as worth having, unless the user names another."""
+
+SPENT_FIELD: Mapping[Unit, str] = {"tokens": "tokens", "cost": "cost_usd", "calls": "calls"}
+"""The field of a usage, and of a result, that has what is spent."""
+
+_term = partial(option, panel="Comparison")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Terms:
+    """Says what a protocol is compared with, and how.
+
+    Attributes:
+        against: names of the opponents, also in one text with commas; none are samples of a single judge and an
+            ensemble of such.
+        by: what is spent equally.
+        metric: what is compared; ``None`` for what belongs to the data.
+        worth: the smallest gain in it that would be worth having.
+        taken_from: the folder of a run of the protocol, which is not judged again.
+        resampling: how intervals are made.
+
+    Raises:
+        UsageError: a unit or metric that does not exist, or a gain that is none.
+
+    >>> Terms(by="euros")
+    Traceback (most recent call last):
+    ...
+    jurygraph.state.errors.UsageError: by 'euros' is unknown; budgets are counted by tokens, cost, calls
+    """
+
+    against: str | Sequence[str] | None = _term(metavar="NAME,...")
+    """Opponents. Default: single,ensemble: samples of a single judge, and an ensemble of identical judges."""
+    by: Unit = _term(metavar="tokens|cost|calls", default="tokens")  # noqa: RUF009 - likewise
+    """What the protocol and its opponents spend equal amounts of."""
+    taken_from: str | Path | None = _term(metavar="DIR", name="--from")  # noqa: RUF009 - a field like the others
+    """Folder of a finished run of the protocol, to use instead of judging again."""
+    worth: float = _term(metavar="GAIN", default=WORTH)
+    """Smallest gain in the metric that would be worth having."""
+    metric: str | None = _term(metavar="NAME")
+    """Metric to compare by. Default: depends on the data."""
+    resampling: Resampling = field(default_factory=Resampling)
+
+    @property
+    def opponents(self) -> list[str]:
+        """The names of the opponents that were chosen."""
+        names = self.against.split(",") if isinstance(self.against, str) else self.against or ()
+        return [name.strip() for name in names if name.strip()]
+
+    def __post_init__(self) -> None:
+        if self.by not in UNITS:
+            raise UsageError(f"by {self.by!r} is unknown; budgets are counted by {', '.join(UNITS)}")
+        if self.metric not in (None, *METRICS):
+            raise UsageError(f"metric {self.metric!r} is unknown; metrics are {', '.join(METRICS)}")
+        if not (isfinite(self.worth) and self.worth >= 0):
+            raise UsageError(f"worth must be 0 or more, a gain in the metric, got {self.worth:g}")
+
+
+class TermsByName(TypedDict, total=False):
+    """Names the fields of ``Terms`` for type checkers."""
+
+    against: str | Sequence[str] | None
+    by: Unit
+    metric: str | None
+    worth: float
+    taken_from: str | Path | None
+    resampling: Resampling
 
 
 def spending(rows: Verdicts, unit: Unit) -> Floats:
@@ -76,7 +153,8 @@ def matched(cell: JudgeAspectData, judge: Verdicts, unit: Unit) -> Matched | Non
     below = max(affordable, default=0)
     above = min(below + 1, len(rows) - 1)
     items = rows[0].names.items.names()
-    order = sorted(range(len(rows[0])), key=lambda row: _hash(items[rows[0].item[row]][1]))
+    ids = [items[item][1].encode(errors="replace") for item in rows[0].item]
+    order = sorted(range(len(ids)), key=lambda row: blake2b(ids[row], digest_size=8).digest())
     more = np.concatenate([[0.0], np.cumsum((spent[above] - spent[below])[order])])
     # Below the first size there is nothing to take away, and nothing is added.
     wanted = max(0.0, budget - float(spent[below].sum()))
@@ -89,7 +167,3 @@ def matched(cell: JudgeAspectData, judge: Verdicts, unit: Unit) -> Matched | Non
     alike = len(rows) > 1 and all(np.array_equal(rows[0].judged, larger.judged) for larger in rows[1:])
     side = Side(cell.judge.label, mixed, cell.distances)
     return Matched(side, size, float(spending(mixed, unit).sum()), budget, alike)
-
-
-def _hash(item: str) -> bytes:
-    return blake2b(item.encode(errors="replace"), digest_size=8).digest()

@@ -15,7 +15,7 @@ from ..analysis.comparison import Difference
 from ..statistics.metrics import METRICS
 from ..statistics.resampling import FEWEST_UNITS, Statistic
 from ..tables.grid import Column, share_column, text_column
-from .terms import Terms
+from .equal_spending import Terms
 
 Answer = Literal["pays", "does not pay", "cannot be told"]
 Rival = tuple[str, float, str]
@@ -172,6 +172,7 @@ def items_needed(differences: Sequence[Statistic], items: int, clusters: int, te
     needed = max(min(pays, does_not), items + 1)
     if not isfinite(needed):
         return None
+    # Rounded up, so that two digits are left.
     scale: int = 10 ** max(0, int(log10(needed)) - 1)
     return ceil(needed / scale) * scale
 
@@ -198,6 +199,7 @@ def findings_of(study: Study) -> Iterator[Finding]:
     subjects = {subject.label: subject for subject in study.subjects}
     models = {judge.label: {*judge.models.values()} for judge in study.judges}
     for match in study.matching.matches:
+        # The largest ensemble that costs no more may still cost much less.
         ratio = match.ensemble_spent / match.spent
         same_model = models[match.judge] == models[match.ensemble.source]
         if (match.judge, match.subject) not in talking or not same_model or abs(ratio - 1) > TOLERANCE:

@@ -103,8 +103,22 @@ def opponents_of(name: str, graph: Graph, chosen: Sequence[str], options: Option
     models = _models_of(name, graph, options.get("models"))
     own = judges_of(graph).get("")
     given = {**(explicitly_set(own.bound) if own else {}), **(options.get("settings") or {})}
-    pairs = [(judge, panels.get(judge)) for judge in chosen]
-    return [Opponent(judge, panel, _settings_of(judge, panel, given), models) for judge, panel in pairs]
+    opponents = []
+    for judge in chosen:
+        panel, own_settings = panels.get(judge), given.get(judge, {})
+        if not isinstance(own_settings, Mapping):
+            such = f"such as {judge}.temperature={own_settings}"
+            raise UsageError(f"{judge}={own_settings}: name one of its settings, {such}")
+        # The budget says how many judges an ensemble has, and they must be alike for a smaller one to be inside it.
+        fixed = panel.settings(1, True) if panel else {}
+        if follows := [key for key in own_settings if key in fixed]:
+            every = "all the identical judges it pays for"
+            raise UsageError(f"{judge}.{follows[0]} follows from the budget: {every}")
+        shared = _shared_settings([judge]) - {*fixed}
+        settings = {} if panel else {"temperature": SAMPLED}
+        settings |= {key: value for key, value in given.items() if key in shared}
+        opponents.append(Opponent(judge, panel, {**settings, **own_settings}, models))
+    return opponents
 
 
 def own_options(name: str, given: bool, against: Sequence[str], options: Options) -> Options:
@@ -125,18 +139,6 @@ def own_options(name: str, given: bool, against: Sequence[str], options: Options
         remedy = f"give {unused[0]} to its build(), or {elsewhere}"
         raise UsageError(f"{name} is a graph with settings of its own: {remedy}")
     return {**options, "settings": {}, "models": None}
-
-
-def _settings_of(name: str, panel: Ensemble | None, given: Mapping[str, Any]) -> dict[str, Any]:
-    fixed = panel.settings(1, True) if panel else {}
-    shared = _shared_settings([name]) - {*fixed}
-    own = given.get(name, {})
-    if not isinstance(own, Mapping):
-        raise UsageError(f"{name}={own}: name one of its settings, such as {name}.temperature={own}")
-    if follows := [key for key in own if key in fixed]:
-        raise UsageError(f"{name}.{follows[0]} follows from the budget: all the identical judges it pays for")
-    usual = {} if panel else {"temperature": SAMPLED}
-    return {**usual, **{key: value for key, value in given.items() if key in shared}, **own}
 
 
 def _shared_settings(names: Sequence[str]) -> set[str]:
@@ -161,6 +163,7 @@ def _models_of(name: str, graph: Graph, given: Models | None) -> Models | None:
         for bound in bound_judges:
             candidates += bound.bound.models.values()
             candidates += [model.chat for model in bound.chosen().values() if isinstance(model, LoadedModel)]
+    # Compared and not hashed: a chat model need not be hashable.
     different = [model for place, model in enumerate(candidates) if model not in candidates[:place]]
     if len(different) > 1:
         remedy = 'name the single judge\'s model with --model (models={"*": ...})'

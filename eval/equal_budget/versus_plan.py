@@ -28,8 +28,8 @@ from ..results.folder import read_manifest, results_of
 from ..results.results import FILE as RESULTS
 from ..statistics.metrics import METRICS, check_metric
 from ..sweeps.sweep_plan import FILE as SWEEP
+from .equal_spending import SPENT_FIELD, Terms
 from .opponents import Opponent, opponent_names, opponents_of, own_options
-from .terms import SPENT_FIELD, Terms
 
 VERSUS_WITHOUT = ("fresh", "overwrite")
 """Fields of the config that mean nothing here: the runs share calls with each other and with earlier starts."""
@@ -70,6 +70,7 @@ class VersusPlan:
         """Return the config of one run, with its part of the budget: each run keeps to its own."""
         part = (RESERVE if opponent else 1) / ((self.taken_up is None) + RESERVE * len(self.opponents))
         limits = {name: limit * part for name, limit in config.budget.items() if limit is not None}
+        # Calls and tokens are whole, and no run can be held to none at all.
         limits |= {name: max(1, int(limit)) for name, limit in limits.items() if name != "max_cost"}
         return replace(config, **limits, concurrency=self.in_flight or config.concurrency)
 
@@ -141,6 +142,7 @@ def plan_versus(
     _check_labels(own, terms.metric)
     opponents = opponents_of(name, own.graphs[name], names, options)
     planned = VersusPlan(name, own, tuple(opponents), options, folder, terms, taken_up)
+    # At their smallest, opponents show what is wrong with them before the protocol is judged.
     smallest = [own, *(planned.of_opponent(opponent, 1) for opponent in opponents)]
     if terms.by == "cost":
         models = {model for of_one in smallest for model in of_one.models().values()}
@@ -207,7 +209,7 @@ def _check_budget(planned: VersusPlan, smallest: Sequence[Plan], config: RunConf
             # The first item alone: limits are for all items, and this asks for the least that makes sense.
             expected = estimate(replace(run, dataset=run.dataset.first(1)))
         except UsageError:
-            continue
+            continue  # what cannot be estimated is stopped by its budget when it runs
         if problem := next(iter(expected.exceeds(**share.budget)), None):
             name = next(iter(run.graphs))
             why = f"for {name}, which gets a part of it, {problem}"

@@ -1,27 +1,114 @@
-"""Carry out a comparison at equal spending: the protocol first, then its opponents with what it has really spent."""
+"""Compare a protocol with its opponents at equal spending: carry out the runs, and hold what came of them.
+
+The protocol comes first, then its opponents with what it has really spent.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from math import floor, isfinite, nan
 from pathlib import Path
+from statistics import fmean
 from tempfile import TemporaryDirectory
-from typing import Unpack
+from typing import Any, Unpack
 
 from ...graphs.options import AnyJudge
 from ...nodes.sync_bridge import run_blocking
+from ..analysis.annotators import Annotators, compare_annotators
+from ..analysis.comparison import Difference, PairwiseComparator
+from ..analysis.diagnostics import Diagnosis, diagnose
+from ..analysis.loading import JudgeAspectData, LoadedJudge, load_evaluations
 from ..calls.call_pipeline import RunContext
 from ..calls.shutdown import Reason
 from ..datasets.dataset import Data
 from ..plan.plan import Options, Plan, divided
+from ..report.debate_tables import diagnostics
+from ..report.study_tables import annotators
 from ..results.config import RunLimits
 from ..results.evaluation import Evaluation
+from ..results.experiment import ExperimentResult
 from ..results.folder import shared_calls
 from ..run.runner import execute
-from .equal_spending import size_for
-from .terms import Terms, TermsByName
+from ..statistics.metrics import METRICS
+from ..statistics.significance import holm
+from ..tables.grid import Grid, columns_of, counts, text_column
+from .equal_spending import Terms, TermsByName, Unit, matched, size_for
+from .finding import Contest, Finding, find
+from .opponents import Opponent
 from .versus_plan import VersusPlan, plan_versus
-from .versus_result import Versus, compare
+
+AVERAGE = "average"
+
+
+@dataclass(frozen=True)
+class Votes:
+    """Counts the verdicts before and after the talking: by winner, or by the nearest point of the scale."""
+
+    subject: str
+    before: Mapping[str, int]
+    after: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Versus(ExperimentResult):
+    """Holds a protocol beside its opponents.
+
+    Attributes:
+        protocol: its label.
+        data: the dataset's name.
+        unit: what was spent equally.
+        metric: that differences are of.
+        finding: whether it pays, over all aspects.
+        findings: whether it pays on each aspect, by its name.
+        contests: with each opponent, on each subject and on average.
+        diagnoses: what the protocol's agents did, by subject: flips both ways, and whose turns moved verdicts.
+        votes: by subject.
+        annotators: where the labels of single ones are known, each of them and the judges in their place.
+        notes: what a reader should know.
+        folders: of the runs, by judge.
+    """
+
+    file = "versus.json"
+    protocol: str
+    data: str
+    unit: Unit
+    metric: str
+    finding: Finding
+    findings: Mapping[str, Finding]
+    contests: tuple[Contest, ...]
+    diagnoses: tuple[Diagnosis, ...]
+    votes: tuple[Votes, ...]
+    annotators: tuple[Annotators, ...] = ()
+    notes: tuple[str, ...] = ()
+    folders: Mapping[str, str] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return all of it as plain JSON."""
+        return {"answer": self.finding.answer, "sentence": self.finding.sentence, **super().to_json()}
+
+    def grids(self) -> Iterator[Grid]:
+        """Make the tables: the comparison, flips, votes, and whose turns moved verdicts."""
+        at_equal = f"{self.protocol} at equal {self.unit}: {METRICS[self.metric].title}"
+        yield Grid.from_records(at_equal, columns_of(Contest), self.contests)
+        subject = text_column("on", of=lambda pair: pair[0].subject)
+        for name, title in _DIAGNOSTICS.items():
+            yield from diagnostics(self.diagnoses, name, title, [subject])
+        yield from annotators(self.annotators)
+        if self.votes:
+            both = [(votes, when) for votes in self.votes for when in ("before", "after")]
+            rows = [(votes.subject, when, counts(getattr(votes, when))) for votes, when in both]
+            heads = map(text_column, ("on", "discussion", "verdicts"))
+            yield Grid("Verdicts before and after the discussion", tuple(heads), tuple(rows))
+
+
+_DIAGNOSTICS = {
+    "changes": "Flips: verdicts that the discussion changed",
+    "score_changes": "Verdict changes by agent, towards the labels and away",
+}
 
 
 class VersusOptions(TermsByName, Options, RunLimits, total=False):
@@ -98,8 +185,8 @@ async def carry_out_versus(planned: VersusPlan, context: RunContext) -> Versus:
                 once = [result for result in sampled.results if not result.repeat]
                 one_each = replace(sampled, results=once)
             else:
-                one = replace(planned.of_opponent(opponent, 1), only=judged)
-                one_each = await judged_by(opponent.name, one)
+                single = replace(planned.of_opponent(opponent, 1), only=judged)
+                one_each = await judged_by(opponent.name, single)
             size = size_for(own, name, one_each, planned.terms.by)
             of_size = replace(planned.of_opponent(opponent, size), only=judged)
             runs[opponent.name] = await judged_by(opponent.name, of_size)
@@ -107,3 +194,97 @@ async def carry_out_versus(planned: VersusPlan, context: RunContext) -> Versus:
             stop.ask(stopped, explanation)
         result = compare(runs, planned.opponents[: len(runs) - 1], planned.terms)
         return replace(result, folder=planned.folder, stopped=stopped).write()
+
+
+def compare(runs: Mapping[str, Evaluation], opponents: Sequence[Opponent], terms: Terms) -> Versus:
+    """Compare the first judge with its opponents, at equal spending on the items that all of them judged.
+
+    Args:
+        runs: by the name of the judge: the protocol's, then its opponents'.
+        opponents: in the same order.
+        terms: of the comparison.
+    """
+    by_label = {name: (name, run) for name, run in runs.items()}
+    judge, *others = load_evaluations(by_label, metric=terms.metric)
+    loaded_by_opponent = dict(zip(opponents, others, strict=True))
+    subjects = [_Subject(cell, loaded_by_opponent, terms) for cell in judge.cells.values()]
+    metric = subjects[0].comparator.subject.metric
+    contests = {subject.label: _contests(subject.label, [subject]) for subject in subjects}
+    if len(subjects) > 1:
+        contests[AVERAGE] = _contests(AVERAGE, subjects)
+    findings = {label: find(judge.label, of_subject, metric, terms) for label, of_subject in contests.items()}
+    finding = findings.pop(AVERAGE) if len(subjects) > 1 else next(iter(findings.values()))
+    described = [loaded.describe() for loaded in (judge, *others)]
+    notes = dict.fromkeys(about.note for about in described if about.note)
+    matches = [pair for subject in subjects for pair in subject.matched.items()]
+    # Annotators are compared with each other, and the judges at equal spending with them.
+    sides = ((of.comparator, [of.side, *(match.side for match in of.matched.values())]) for of in subjects)
+    compared = (compare_annotators(comparator, of_subject) for comparator, of_subject in sides)
+    why = "several are no better than one: the model does not sample, or its temperature is 0"
+    alike = sorted({opponent.name for opponent, match in matches if match.alike})
+    notes |= dict.fromkeys(f"all samples of {name} are the same, so {why}" for name in alike)
+    return Versus(
+        protocol=judge.label,
+        data=described[0].data,
+        unit=terms.by,
+        metric=metric,
+        finding=finding,
+        findings=findings,
+        contests=tuple(chain(*contests.values())),
+        diagnoses=tuple(diagnose(cell, terms.resampling) for cell in judge.cells.values()),
+        votes=tuple(votes for cell in judge.cells.values() if (votes := _votes(cell))),
+        annotators=tuple(people for people in compared if people is not None),
+        notes=tuple(notes),
+        folders={loaded.label: str(loaded.folder) for loaded in (judge, *others)},
+        failed=sum(about.failed for about in described),
+    )
+
+
+class _Subject:
+    """Holds the protocol and its opponents on one aspect, or on the comparisons."""
+
+    def __init__(self, cell: JudgeAspectData, others: Mapping[Opponent, LoadedJudge], terms: Terms) -> None:
+        self.label, aspect = cell.subject.label, cell.subject.aspect
+        self.comparator = PairwiseComparator(cell.subject, terms.resampling)
+        self.side = cell.side
+        self.matched = {
+            opponent: match
+            for opponent, other in others.items()
+            if aspect in other.cells and (match := matched(other.cells[aspect], cell.rows, terms.by))
+        }
+
+
+def _contests(label: str, subjects: Sequence[_Subject]) -> list[Contest]:
+    """Compare with each opponent that is there on all of some subjects, over which differences are averaged.
+
+    p-values hold for all opponents together.
+    """
+    contests, metric = list[Contest](), subjects[0].comparator.subject.metric
+    for opponent in subjects[0].matched:
+        if not all(opponent in subject.matched for subject in subjects):
+            continue
+        matches = [subject.matched[opponent] for subject in subjects]
+        pairs = [of.comparator.samples(of.side, of.matched[opponent].side) for of in subjects]
+        size, budget = fmean(match.size for match in matches), sum(match.budget for match in matches)
+        ratio = sum(match.spent for match in matches) / budget if budget else nan
+        other, items = (opponent.name, size, opponent.title(size)), min(len(mine) for mine, _ in pairs)
+        known = ratio if isfinite(ratio) else None
+        # Not adjusted yet: the other opponents are still to come.
+        difference = Difference.of(metric, pairs)
+        contests.append(Contest.of(label, other, items, known, replace(difference, adjusted=difference.p)))
+    adjusted = holm([contest.p for contest in contests])
+    return [replace(contest, p=p) for contest, p in zip(contests, adjusted, strict=True)]
+
+
+def _votes(cell: JudgeAspectData) -> Votes | None:
+    """Count verdicts before and after the talking; ``None`` where nobody talked."""
+    rows = cell.rows.take(cell.rows.path_count > 0)
+    if not cell.debates or not len(rows):
+        return None
+
+    def counted(values: Any) -> dict[str, int]:
+        verdicts = (verdict for verdict in rows.as_verdicts(values) if verdict is not None)
+        named = (verdict if isinstance(verdict, str) else f"{floor(verdict + 0.5)}" for verdict in verdicts)
+        return dict(sorted(Counter(named).items()))
+
+    return Votes(cell.subject.label, counted(rows.after(0)), counted(rows.judged))

@@ -8,6 +8,7 @@ import json
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any, TypedDict, TypeVar, Unpack
@@ -65,12 +66,9 @@ class Journal:
     def __init__(
         self, worker: Worker, store: Store, spent: Spent, seen: set[bytes] | None, *, shared: bool
     ) -> None:
-        self.spent = spent
-        self.shared = shared
-        self._worker = worker
-        self._store = store
-        self._usage = spent.usage
-        self._seen = seen
+        self.spent, self.shared = spent, shared
+        self._worker, self._store = worker, store
+        self._usage, self._seen = spent.usage, seen
         self._loop = asyncio.get_running_loop()
         self._numbers = count(store.opening << COUNTER_BITS)
         atexit.register(self._finish)
@@ -107,10 +105,7 @@ class Journal:
         claiming = place.named_by_url if shared is None else shared
         usual = Patience(retry_seconds=SQLITE_PATIENCE if place.file else POSTGRES_PATIENCE)
         waiting = replace(usual, **patience)
-
-        def opening() -> Store:
-            return Store(place, run, part=part, shared=claiming, fresh=fresh, patience=waiting)
-
+        opening = partial(Store, place, run, part=part, shared=claiming, fresh=fresh, patience=waiting)
         worker = Worker(opening, shared=claiming, patience=waiting)
         try:
             store = await worker.start()
@@ -142,12 +137,8 @@ class Journal:
             reply: bytes | None = await reserved
         except asyncio.CancelledError:
             # The claim may have been granted at the moment of cancellation, and nobody would use it.
-            if (
-                reserved.done()
-                and not reserved.cancelled()
-                and reserved.exception() is None
-                and reserved.result() is None
-            ):
+            granted = reserved.done() and not reserved.cancelled() and reserved.exception() is None
+            if granted and reserved.result() is None:
                 self._worker.forget(key)
             raise
         return reply

@@ -109,11 +109,9 @@ def book(store: Store, model: str, kind: str, seconds: float) -> float:
     of_rate = (rates.c.run == store.run) & (rates.c.model == model) & (rates.c.kind == kind)
 
     def action(connection: Connection) -> float:
-        if connection.dialect.insert_returning:
-            ends = connection.execute(statement.returning(left)).scalar_one()
-        else:  # SQLite before 3.35
-            connection.execute(statement)
-            ends = connection.execute(select(left).where(of_rate)).scalar_one()
+        # In two steps, since SQLite before 3.35 returns nothing of a row that it has written.
+        connection.execute(statement)
+        ends = connection.execute(select(left).where(of_rate)).scalar_one()
         return max(0.0, float(ends) - seconds)
 
     return store.transact(action)

@@ -14,7 +14,7 @@ from functools import partial, wraps
 from itertools import chain
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from sqlalchemy import ColumnElement, Connection, Dialect, case, delete, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, case, delete, func, insert, select, update
 from sqlalchemy.exc import DBAPIError
 
 from ...nodes.models.retry import Waits
@@ -89,14 +89,7 @@ class Store:
     """
 
     def __init__(
-        self,
-        place: JournalLocation,
-        run: str,
-        *,
-        part: str = "",
-        shared: bool,
-        fresh: bool,
-        patience: Patience,
+        self, place: JournalLocation, run: str, *, part: str, shared: bool, fresh: bool, patience: Patience
     ) -> None:
         self._place = place
         self._waits = patience.waits
@@ -109,6 +102,7 @@ class Store:
         self._retry_seconds = min(patience.retry_seconds, _EDGE_PATIENCE)
         self.lease = patience.lease
         self._engine = place.engine()
+        self.dialect = self._engine.dialect
         self._connection: Connection | None = None
         self._inode: int | None = None
         try:
@@ -172,11 +166,6 @@ class Store:
             problem = "the file was removed or replaced while it was in use"
             remedy = "put it back, or start again (finished verdicts are kept)"
             raise JournalError(f"journal {self._place.shown}: {problem}; {remedy}")
-
-    @property
-    def dialect(self) -> Dialect:
-        """The dialect of the database."""
-        return self._engine.dialect
 
     def hurry(self) -> None:
         """Stop retrying soon, also in the transaction that is being retried now."""

@@ -231,10 +231,11 @@ class Worker:
             if request.done.done():
                 if isinstance(request, Reserve) and outcome is None:
                     self.forget(request.key)
-            elif isinstance(outcome, Exception):
+            elif isinstance(outcome, JournalError):
                 # One object each: an exception that several tasks raise would gather all their tracebacks.
-                is_shared = isinstance(outcome, JournalError)
-                request.done.set_exception(JournalError(str(outcome)) if is_shared else outcome)
+                request.done.set_exception(JournalError(str(outcome)))
+            elif isinstance(outcome, Exception):  # of the opening, for which one task waits
+                request.done.set_exception(outcome)
             else:
                 request.done.set_result(outcome)
 

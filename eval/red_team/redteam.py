@@ -37,8 +37,7 @@ from ..run.runner import execute
 from ..statistics.alignment import number_units
 from ..statistics.resampling import Resampling, Statistic
 from ..tables.grid import Column, Grid, columns_of, text_column
-from .attacks import Attack, AttackKind, draw, forged_verdict, valued, write
-from .replayed import schema_of
+from .attacks import Attack, AttackKind, draw, forged_verdict, schema_of, valued, write
 
 ATTACKS = 4
 WHOLE = "all"
@@ -215,17 +214,17 @@ def plan_redteam(
     kinds: tuple[AttackKind, ...] = ("pair", "vote") if dataset.kind == "compare" else ("score",)
     kinds += ("no_issue",) if any("objects" in judge.record.role_kinds.values() for judge in judges) else ()
     texts, chance = cycle([draw(kind, seed) for kind in kinds]), Random(seed)
-    each = [(item, aspect) for item in honest for aspect in aspects or (None,)]
+    targets = [(item, aspect) for item in honest for aspect in aspects or (None,)]
     attacked: list[Item] = []
     drawn: dict[tuple[str, str | None], Drawn] = {}
-    for item, aspect in each:
+    for item, aspect in targets:
         for number, made in enumerate(islice(_draw(item, aspect, texts, chance), attacks), start=1):
             id = f"{item.id}~{made.aspect or 'answers'}~{number}"
             drawn[id, made.aspect] = made
             place = "candidate" if aspect else f"answer_{made.favoured}"
             with_text = f"{getattr(item, place)}\n\n{made.text}"
             attacked.append(item.model_copy(update={"id": id, place: with_text}))
-    clean = {(item.id, aspect.name if aspect else None) for item, aspect in each}
+    clean = {(item.id, aspect.name if aspect else None) for item, aspect in targets}
     items, name = [*honest, *attacked], f"{dataset.name} attacked"
     both = Dataset.of(name, items, labels=dataset.labels, family=dataset.family)
     whole = replace(plan([protocol], both, **options), only=frozenset({*clean, *drawn}))
@@ -249,11 +248,7 @@ def _draw(
 
 async def carry_out_redteam(planned: RedTeamPlan, context: RunContext) -> RedTeam:
     """Judge the clean and the attacked items, as far as the budget goes, and compare them."""
-    return compare_attacked(planned, await execute(planned.plan, context)).write()
-
-
-def compare_attacked(planned: RedTeamPlan, evaluation: Evaluation) -> RedTeam:
-    """Compare the verdicts on attacked items with those on the clean ones."""
+    evaluation = await execute(planned.plan, context)
     results = {(result.item, result.aspect): result for result in evaluation.results}
     verdicts = []
     for (id, aspect), drawn in planned.drawn.items():
@@ -269,7 +264,7 @@ def compare_attacked(planned: RedTeamPlan, evaluation: Evaluation) -> RedTeam:
         tuple(verdicts),
         evaluation.manifest.get("note"),
         **RedTeam.ended(evaluation),
-    )
+    ).write()
 
 
 def _position(result: Result, drawn: Drawn) -> float:
@@ -359,7 +354,7 @@ def _sides(planned: RedTeamPlan, evaluation: Evaluation) -> Iterator[SideFigures
     for side, wanted in (("clean", False), ("attacked", True)):
         results = [its for its in evaluation.results if ((its.item, its.aspect) in planned.drawn) == wanted]
         part = Evaluation(results, evaluation.manifest)
-        agreement = {name: found.figures() for name, found in part.agreement().items()}
+        agreement = {name: its.figures() for name, its in part.agreement().items()}
         for (_, aspect), overview in part.figures.overviews.items():
             usage, figures = overview.usage, agreement.get(subject := aspect or "preference", {})
             figure = figures.get("accuracy", figures.get("over_rows.spearman"))

@@ -40,8 +40,10 @@ _DIAGNOSTICS = {
 def diagnoses(study: Study) -> Iterator[Grid]:
     """Make all tables of diagnostics that are not empty."""
     columns = [*whose(study.diagnoses, itemgetter(0))]
+    metrics = ", ".join(dict.fromkeys(MEASURES.get(of.measure, of.measure) for of in study.diagnoses))
+    note = f"agreement: {metrics}, if every debate had ended here; finished debates keep their last score"
     for name, title in _DIAGNOSTICS.items():
-        notes = [_rounds_note(study)] if name == "rounds" else []
+        notes = [note] if name == "rounds" else []
         yield from diagnostics(study.diagnoses, name, title, columns, notes)
 
 
@@ -57,17 +59,17 @@ def diagnostics(
         whose: the first columns, of such a pair.
         notes: below the table.
     """
-    records = [(of, record) for of in diagnoses for record in _records(getattr(of, name))]
+    records = []
+    for diagnosis in diagnoses:
+        value = getattr(diagnosis, name)
+        for record in value if isinstance(value, tuple) else (value,):
+            # Those that hold something: replies without a fault, and biases of no verdict, do not.
+            if record and getattr(record, "n", 1):
+                records.append((diagnosis, record))
     if records:
         # Scores and comparisons do not have the same figures.
         columns = (*whose, *columns_of(type(records[0][1]), itemgetter(1)))
-        yield Grid.from_records(title, columns, records, notes, drop_empty=True)
-
-
-def _records(value: Any) -> Sequence[Any]:
-    """Return the records of a field that hold something: replies without a fault, and biases of no verdict, do not."""
-    records = value if isinstance(value, tuple) else (value,)
-    return [record for record in records if record and getattr(record, "n", 1)]
+        yield Grid.from_records(title, columns, records, notes).without_empty_columns()
 
 
 def audits(study: Study) -> Iterator[Grid]:
@@ -87,11 +89,6 @@ def whose(
     yield text_column("judge", of=lambda record: of(record).judge)
     if len({diagnosis.subject for diagnosis in diagnoses}) > 1:
         yield text_column("aspect", of=lambda record: of(record).subject)
-
-
-def _rounds_note(study: Study) -> str:
-    names = dict.fromkeys(MEASURES.get(diagnosis.measure, diagnosis.measure) for diagnosis in study.diagnoses)
-    return f"agreement: {', '.join(names)}, if every debate had ended here; finished debates keep their last score"
 
 
 def notes(study: Study) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain, pairwise
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,7 +23,6 @@ from ..datasets.items import TEXTS
 from ..results.folder import results_of
 from ..results.results import FILE, Result, StoredResults
 from ..results.turn_kinds import kind_of_turns
-from .debate_choice import error, interests, moved, worth_reading
 
 # Lists by column, since the index has a row for every verdict and is loaded with the page: names stand there once.
 _COLUMNS = (
@@ -49,12 +48,6 @@ class ReportedRun:
     name: str
     folder: Path
     manifest: Mapping[str, Any]
-
-    @property
-    def size(self) -> int:
-        """The size of its file of results, in bytes; 0 without one."""
-        path = self.folder / FILE
-        return path.stat().st_size if path.exists() else 0
 
     @property
     def scales(self) -> dict[str | None, float]:
@@ -89,7 +82,7 @@ class Debates:
         self._protocols, self._aspects, self._reasons, self._items = (Codes() for _ in range(4))
         self._transcripts, self._texts = Packer("t"), Packer("i", shared=True)
         self._places: dict[int, Position] = {}
-        self._without: dict[int, str] = {}
+        self._without: list[str] = []
 
     def __len__(self) -> int:
         """Return how many verdicts the page has."""
@@ -118,7 +111,25 @@ class Debates:
         """
         for number, run in enumerate(self._runs):
             for result in self._results[number].at(self._chosen[number]):
-                self._add(number, run, result, run.scales.get(result.aspect))
+                position, fields = self._transcripts.add(_debate(result)), vars(result)
+                row = {
+                    **{name: fields[name] for name in ("repeat", "winner", "human", "rounds", "calls")},
+                    **error(fields, run.scales.get(result.aspect)),
+                    **position._asdict(),
+                    "run": number,
+                    # By the data's digest and the id: two runs on the same data share their items' texts.
+                    "item": self._items.code((_digest(run.manifest), result.item)),
+                    "protocol": self._protocols.code(result.protocol),
+                    "aspect": self._aspects.code(result.aspect),
+                    "ok": int(result.status == "ok"),
+                    "value": result.score if result.scores is None else result.scores,
+                    "moved": moved(fields),
+                    "reason": self._reasons.code(result.stop_reason),
+                    "tokens": result.tokens if result.tokens or not result.calls else None,
+                    "cost": result.cost_usd,
+                }
+                for name, value in row.items():
+                    self._columns[name].append(value)
                 if self._transcripts.full:
                     yield from self._transcripts.take()
         yield from self._transcripts.take()
@@ -135,25 +146,29 @@ class Debates:
         ends, most = np.cumsum([0, *map(len, self._results)]), MOST if self._most is None else self._most
         chosen = np.arange(self.total)
         # A file of results is longer than its debates on the page.
-        small = self._most is not None or sum(run.size for run in self._runs) <= _MOST_DEBATES
+        files = [path for run in self._runs if (path := run.folder / FILE).exists()]
+        small = self._most is not None or sum(path.stat().st_size for path in files) <= _MOST_DEBATES
         if self.total > most or not small:
-            read = zip(self._runs, self._results, strict=True)
-            heads = (interests(run.name, run.scales, results.heads()) for run, results in read)
-            chosen = worth_reading(chain.from_iterable(heads))[:most]
-        if not small:
-            chosen = chosen[: self._within_bounds(chosen, ends)]
-        chosen = np.sort(chosen)
-        return [chosen[(low <= chosen) & (chosen < high)] - low for low, high in pairwise(ends)]
-
-    def _within_bounds(self, chosen: NDArray[np.intp], ends: NDArray[np.intp]) -> int:
-        """Return how many of the chosen, the first first, a page can have that is to stay small."""
+            chosen = worth_reading(np.fromiter(self._interests(), dtype=np.dtype((float, 4))))[:most]
         size = 0
-        for count, place in enumerate(chosen.tolist()):
+        for count, place in enumerate(() if small else chosen.tolist()):
             run = int(np.searchsorted(ends, place, side="right")) - 1
             size += len(as_json(_debate(self._results[run][place - int(ends[run])])))
             if size > _MOST_DEBATES:
-                return count
-        return len(chosen)
+                chosen = chosen[:count]
+                break
+        chosen = np.sort(chosen)
+        return [chosen[(low <= chosen) & (chosen < high)] - low for low, high in pairwise(ends)]
+
+    def _interests(self) -> Iterator[tuple[int, bool, float, float]]:
+        """Yield of each verdict what ``worth_reading`` asks for; its transcript need not be read."""
+        judges = Codes()
+        for run, results in zip(self._runs, self._results, strict=True):
+            scales = run.scales
+            for head in results.heads():
+                judge = judges.code((run.name, head["protocol"], head["aspect"]))
+                gap = error(head, scales.get(head["aspect"]))["gap"]
+                yield judge, head["status"] == "failed", gap or 0.0, moved(head) or 0.0
 
     def index(self) -> dict[str, Any]:
         """Return the index that the page loads at once, as plain JSON; call it after ``blocks``."""
@@ -162,8 +177,7 @@ class Debates:
         places = [self._places.get(number, Position(-1, -1)) for number in range(len(ids))]
         return {
             "runs": [
-                {"name": run.name, "without": self._without.get(number, "")}
-                for number, run in enumerate(self._runs)
+                {"name": run.name, "without": why} for run, why in zip(self._runs, self._without, strict=True)
             ],
             "protocols": self._protocols.names(),
             "aspects": self._aspects.names(),
@@ -178,38 +192,17 @@ class Debates:
             "blocks": {"transcripts": self._transcripts.count, "texts": self._texts.count},
         }
 
-    def _add(self, number: int, run: ReportedRun, result: Result, scale: float | None) -> None:
-        position, fields = self._transcripts.add(_debate(result)), vars(result)
-        row = {
-            **{name: fields[name] for name in ("repeat", "winner", "human", "rounds", "calls")},
-            **error(fields, scale),
-            **position._asdict(),
-            "run": number,
-            # By the data's digest and the id: two runs on the same data share their items' texts.
-            "item": self._items.code((_digest(run.manifest), result.item)),
-            "protocol": self._protocols.code(result.protocol),
-            "aspect": self._aspects.code(result.aspect),
-            "ok": int(result.status == "ok"),
-            "value": result.score if result.scores is None else result.scores,
-            "moved": moved(fields),
-            "reason": self._reasons.code(result.stop_reason),
-            "tokens": result.tokens if result.tokens or not result.calls else None,
-            "cost": result.cost_usd,
-        }
-        for name, value in row.items():
-            self._columns[name].append(value)
-
     def _text_blocks(self) -> Iterator[Block]:
         """Yield blocks with the texts of each dataset, once even if several runs judged it."""
         read: dict[str, Dataset | str] = {}
-        for number, run in enumerate(self._runs):
+        for run in self._runs:
             digest = _digest(run.manifest)
             if digest not in read:
                 read[digest] = dataset = dataset_of(run.manifest)
                 if isinstance(dataset, Dataset):
                     yield from self._texts_of(dataset, digest)
             dataset = read[digest]
-            self._without[number] = dataset if isinstance(dataset, str) else _NO_TEXT
+            self._without.append(dataset if isinstance(dataset, str) else _NO_TEXT)
 
     def _texts_of(self, dataset: Dataset, digest: str) -> Iterator[Block]:
         numbers = {id: number for number, (of, id) in enumerate(self._items.names()) if of == digest}
@@ -247,6 +240,56 @@ def _debate(result: Result) -> dict[str, Any]:
     names = ("error", "warnings", "score_by_round", "details")
     debate = {name: getattr(result, name) for name in names} | {"transcript": list(turns)}
     return {name: value for name, value in debate.items() if value}
+
+
+def worth_reading(verdicts: NDArray[np.float64]) -> NDArray[np.intp]:
+    """Return the places of verdicts, those worth reading first.
+
+    Each judge has three lists: what failed, what is farthest from the label, what changed most. The first of each list
+    come first, then the second of each, and so on; then all that are on none, in their order.
+
+    Args:
+        verdicts: a row each: the number of its judge, whether it failed, its distance from the label, and its change
+            in the debate. Each judge, on each aspect, has its share of the page.
+
+    >>> gaps = (0.1, 0.1, 0.1, 0.9, 0)
+    >>> worth_reading(np.array([(0, place == 2, gap, 0) for place, gap in enumerate(gaps)])).tolist()
+    [2, 3, 0, 1, 4]
+    """
+    turn = np.full(len(verdicts), len(verdicts))
+    for judge in np.unique(verdicts[:, 0]):
+        rows = np.flatnonzero(verdicts[:, 0] == judge)
+        for column in verdicts[rows, 1:].T:
+            # Stable, so that equals stay in their order.
+            listed = rows[np.argsort(-column, kind="stable")[: int((column > 0).sum())]]
+            turn[listed] = np.minimum(turn[listed], np.arange(len(listed)))
+    return np.argsort(turn, kind="stable")
+
+
+def error(fields: Mapping[str, Any], scale: float | None) -> dict[str, float | None]:
+    """Compute the absolute error of a verdict: ``distance`` in points, and ``gap`` as a share of the scale.
+
+    In comparisons ``gap`` is 0 for the same winner, 0.5 if one of the two is a tie, and 1 for the other winner.
+    """
+    human, winner, score = fields["human"], fields["winner"], fields["score"]
+    distance = gap = None
+    if fields["status"] != "failed" and isinstance(human, str):
+        gap = 0.0 if winner == human else 0.5 if "tie" in (winner, human) else 1.0
+    elif fields["status"] != "failed" and human is not None and score is not None:
+        # Rounded: differences of floats such as 0.30000000000000004 would make the index longer for nothing.
+        distance = round(abs(score - human), 6)
+        gap = round(distance / scale, 6) if scale else distance
+    return {"distance": distance, "gap": gap}
+
+
+def moved(fields: Mapping[str, Any]) -> float | None:
+    """Compute the absolute change from first to last score; in comparisons, of the difference of the two scores."""
+    path = fields["score_by_round"]
+    return None if len(path) < 2 else round(abs(_gap(path[-1]) - _gap(path[0])), 6)
+
+
+def _gap(score: float | Sequence[float]) -> float:
+    return score[0] - score[1] if isinstance(score, Sequence) else score
 
 
 def run_folders(folders: Iterable[tuple[Path, Mapping[str, Any]]]) -> list[ReportedRun]:

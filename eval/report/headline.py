@@ -1,4 +1,4 @@
-"""Write the answer of some runs in sentences: which judge agrees best, by what, by how much, and how sure that is.
+"""Write the answer of some runs in sentences: which judge agrees best, by how much, how sure that is, and what else.
 
 The same sentences end ``run`` and head ``report`` and its page. What they may claim is shown, with judges of a known
 kind, in docs/promises.md.
@@ -6,15 +6,18 @@ kind, in docs/promises.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 
 from ..analysis import Study
-from ..analysis.judges import Judge
+from ..analysis.judges import EvaluationTarget, Judge
+from ..analysis.leaderboard import NOT_BY_ALL, LeaderboardEntry
+from ..analysis.leanings import Leaning
 from ..statistics.metrics import METRICS
 from ..statistics.resampling import FEWEST_UNITS
 from ..tables import Column
-from ..tables.grid import in_words, printable, written
-from .labels import MEASURES
+from ..tables.grid import in_words, money, printable, written
+from .labels import MEASURES, labels_of
 from .ranked_dataset import (
     MANY,
     LeadOverRunnerUp,
@@ -25,10 +28,15 @@ from .ranked_dataset import (
     turned,
     value,
 )
-from .remarks import remarks
 
-_FEW_ASPECTS = 2
-"""So many aspects a claim gives reasons for; it counts the others."""
+_MISSING = 0.01
+"""From this share of rows on that a judge has no verdict on, a sentence says so."""
+_OFTEN = 0.1
+"""From this share of judgements on that carry a warning of one kind, a sentence says so."""
+_SHIFT = 0.1
+"""From this part of the scale on a shift of level is spoken of."""
+_FEW = 2
+"""So many judges, or aspects, a sentence names of many; it counts the others."""
 
 
 def headline(study: Study, metric: str | None) -> str:
@@ -55,11 +63,6 @@ def answers(study: Study, metric: str | None, full: bool = False) -> Iterator[st
             yield printable(where + sentences)
 
 
-def caveats(study: Study) -> tuple[str, ...]:
-    """Write the notes of the comparison, which make the answer less certain."""
-    return tuple(f"Caution: {note.removesuffix('.')}." for note in study.comparison.notes)
-
-
 def subtitle(study: Study) -> str:
     """Write what the report covers: datasets, judges, verdicts."""
     judges = len({judge.label for judge in study.judges})
@@ -77,10 +80,10 @@ def claim(dataset: RankedDataset) -> str:
         # Where labels are all alike, too, that a judge says the same of every item speaks neither for nor against it.
         if not constant or not dataset.labels_differ:
             reasons = dataset.unmeasured or ["no judge has a figure on every aspect"]
-            more = len(reasons) - _FEW_ASPECTS
+            more = len(reasons) - _FEW
             and_others = f"; nor have {more} more aspects" if more > 0 else ""
             labels = "synthetic" if dataset.subjects[0].labels == "construction" else "human"
-            why = "; ".join(reasons[:_FEW_ASPECTS])
+            why = "; ".join(reasons[:_FEW])
             return f"no judge can be compared with {labels} labels here: {why}{and_others}"
         says = "says" if len(constant) == 1 else "say"
         return f"no judge agrees with {dataset.whom}: {named(constant)} always {says} the same"
@@ -96,7 +99,7 @@ def claim(dataset: RankedDataset) -> str:
         return _chancy(dataset, sure)
     if not others:
         figures = f"{measure} {_figure(dataset, best)}"
-        return f"{best.label} {_agrees(dataset, '')} significantly better than chance: {figures}"
+        return f"{best.label} {_agrees(dataset)} significantly better than chance: {figures}"
     return _contradiction(dataset) or _lead(dataset)
 
 
@@ -114,11 +117,11 @@ def _chancy(dataset: RankedDataset, sure: Sequence[Judge]) -> str:
     return f"no judge can be said to agree best with {dataset.whom}: {highest}; {can}"
 
 
-def _agrees(dataset: RankedDataset, most: str) -> str:
+def _agrees(dataset: RankedDataset, most: bool = False) -> str:
     """Write that a judge agrees: a correlation tells of order alone, an accuracy of each verdict."""
     if dataset.compares:
-        return f"agrees {most and 'best '}with {dataset.whom}"
-    return f"ranks {most and 'most '}like {dataset.whom}"
+        return f"agrees {'best ' if most else ''}with {dataset.whom}"
+    return f"ranks {'most ' if most else ''}like {dataset.whom}"
 
 
 def _figure(dataset: RankedDataset, judge: Judge) -> str:
@@ -153,7 +156,9 @@ def _would_tell(dataset: RankedDataset, lead: LeadOverRunnerUp | None, more: str
     # So many may be there already, and not tell: those in which a judge gives all items one score do not count.
     if lead is None or lead.needed is None or lead.needed <= (dataset.units(dataset.ranked[0]) or 0):
         return ""
-    return f"; about {_rounded(lead.needed)} {dataset.unit_name} would tell the two apart{more}"
+    # It is known roughly: two digits of it.
+    about = int(float(f"{lead.needed:.2g}"))
+    return f"; about {about:,} {dataset.unit_name} would tell the two apart{more}"
 
 
 def _contradiction(dataset: RankedDataset) -> str:
@@ -170,7 +175,7 @@ def _contradiction(dataset: RankedDataset) -> str:
     if not against:
         return ""
     # The one whose lead by the companion is the largest.
-    rival, lead = max(against, key=lambda one: one[1].difference.value or 0.0)
+    rival, lead = max(against, key=lambda pair: pair[1].difference.value or 0.0)
     own = dataset.lead(best, rival)
     figures = f"by {MEASURES[dataset.measure]} {best.label} is ahead{_by(own)}"
     figures += f", by {MEASURES[companion]} {rival.label}{_by(lead)}"
@@ -189,15 +194,15 @@ def _lead(dataset: RankedDataset) -> str:
     others = [judge for judge in dataset.ranked[1:] if judge not in same]
     measure, figure = MEASURES[dataset.measure], _figure(dataset, best)
     if not others:
-        each = f"each {_agrees(dataset, '')} significantly better than chance, {measure} {figure}"
-        return f"{who} give the same verdict on every row, so there is no difference: {each}"
+        agree = f"each {_agrees(dataset)} significantly better than chance, {measure} {figure}"
+        return f"{who} give the same verdict on every row, so there is no difference: {agree}"
     alike = ", which give the same verdict on every row," if same else ""
     leads = [(other, dataset.lead(best, other)) for other in others]
     open_to = [other for other, lead in leads if lead is None or not lead.holds]
     (second, lead), *_ = leads
     over = _by(lead, second.label)
     if not open_to:
-        agree = _agrees(dataset, "most")
+        agree = _agrees(dataset, most=True)
         if same:
             agree = agree.replace("ranks", "rank", 1).replace("agrees", "agree", 1)
         return f"{who}{alike} {agree}: {measure} {figure},{over}"
@@ -221,10 +226,161 @@ def _by(lead: LeadOverRunnerUp | None, above: str = "") -> str:
     return f"{by} (Holm-adjusted p {p if p.startswith('<') else f'= {p}'})"
 
 
-def _rounded(number: int) -> str:
-    """Write a number that is known roughly: two digits of it.
+def remarks(dataset: RankedDataset, full: bool = False) -> Iterator[str]:
+    """Yield sentences on the figures, on rows and judges left out, on how judges lean, and on the cost.
 
-    >>> _rounded(1234), _rounded(87)
-    ('1,200', '87')
+    Args:
+        dataset: whose judges they are.
+        full: whether to name every judge and aspect that a remark holds for.
     """
-    return f"{int(float(f'{number:.2g}')):,}"
+    if dataset.ranked:
+        yield _sure(dataset)
+        yield from _folded(dataset.unmeasured, "aspects have no figure", full)
+    else:
+        yield "`report --table agreement` says how many rows were used, and why others were left out"
+    yield from _folded(_lacking(dataset), "judges have no verdict on some rows, as the notes say", full)
+    yield from _folded(_unranked(dataset), "judges are not ranked: they have too few labelled rows", full)
+    yield from _folded(_constant(dataset, full), "judges give the same verdict on every item", full)
+    yield from _folded(_unhealthy(dataset), "judges did not work as intended", full)
+    yield from _alike(dataset)
+    for way, what in (
+        ("level", f"judges score on another level than {dataset.whom}"),
+        ("length", f"judges follow length more than {dataset.whom} do"),
+        ("place", f"judges prefer one of the places more than {dataset.whom} do"),
+    ):
+        yield from _folded(_leaning(dataset, way, full), what, full)
+    if dataset.ranked and (usage := dataset.ranked[0].usage).calls_each is not None:
+        cost = "at unknown cost" if usage.cost_each is None else f"and costs {money(usage.cost_each)}"
+        yield f"A judgement of {dataset.ranked[0].label} takes {usage.calls_each:.1f} calls {cost}"
+
+
+def _sure(dataset: RankedDataset) -> str:
+    best, measure = dataset.ranked[0], MEASURES[dataset.measure]
+    of = f"{capital(measure)} of {best.label} with {labels_of(dataset.subjects[0])}: {in_words(dataset.figure(best))}"
+    if len(dataset.subjects) > 1:
+        return f"{of}, the mean over {len(dataset.subjects)} aspects"
+    rows, units = dataset.rows(best), dataset.units(best)
+    where = f" over {rows:,} rows" if rows else ""
+    grouped = units is not None and dataset.unit_name == "groups"
+    plural = "group" if units == 1 else "groups"
+    name = METRICS[dataset.measure].companion
+    beside = dataset.companion(best, name)
+    also = f"; {MEASURES[name]} {in_words(beside)}" if name and beside else ""
+    return f"{of}{where}{f' in {units:,} {plural}' if grouped else ''}{also}"
+
+
+def _folded(of_judges: Iterable[str], what: str, full: bool) -> Iterator[str]:
+    """Yield sentences, each on a judge; of many the first, and how many more there are that it holds for."""
+    sentences = list(of_judges)
+    shown = len(sentences) if full or len(sentences) <= _FEW + 1 else _FEW
+    yield from sentences[:shown]
+    if more := len(sentences) - shown:
+        yield f"{more} more {what} (report --all)"
+
+
+def _lacking(dataset: RankedDataset) -> Iterator[str]:
+    """Yield which judges have no verdict on some rows, and whether these count for others."""
+    for judge in dataset.judges:
+        lacking = judge.failed + judge.missing
+        if judge.wanted and lacking > _MISSING * judge.wanted:
+            what = "failed on" if not judge.missing else "has no verdict on"
+            rows = f"{lacking:,} of {judge.wanted:,} rows ({lacking / judge.wanted:.0%})"
+            # Not those of a judge that is not compared, or of one that failed where all others did.
+            others = (other for other in dataset.judges if other is not judge)
+            left_out = (agreement.left_out for agreement in dataset.agreements(*others))
+            shared = judge in dataset.ranked and any(reasons.get(NOT_BY_ALL) for reasons in left_out)
+            yield f"{judge.label} {what} {rows}{', which are left out for all judges' if shared else ''}"
+
+
+def _unranked(dataset: RankedDataset) -> Iterator[str]:
+    most = dataset.rows(dataset.ranked[0]) if dataset.ranked else 0
+    for judge in dataset.judges:
+        rows = dataset.rows(judge)
+        if judge not in dataset.ranked and 0 < rows < FEWEST_UNITS <= most:
+            yield f"{judge.label} is not ranked: it has only {rows:,} labelled rows"
+
+
+def _constant(dataset: RankedDataset, full: bool) -> Iterator[str]:
+    """Yield which judges say the same of all items."""
+    for judge in dataset.judges:
+        verdicts = []
+        for entry in dataset.entries(judge):
+            if entry.always is not None:
+                verdict_text = f"{entry.always:g}" if isinstance(entry.always, float) else entry.always
+                figure = entry.measures.get("accuracy")
+                met = f", which {value(figure)} of the labels are" if figure else ""
+                verdicts.append(f"{verdict_text}{_on(entry, dataset.subjects)}{met}")
+        if verdicts:
+            nobody = ": it agrees with nobody" if dataset.labels_differ else ""
+            yield f"{judge.label} always says {_few(verdicts, full)}{nobody}"
+
+
+def _unhealthy(dataset: RankedDataset) -> Iterator[str]:
+    """Yield which judges' verdicts often carry warnings that the agents behind them did not work."""
+    subjects = {subject.label for subject in dataset.subjects}
+    for judge in dataset.judges:
+        health: Counter[str] = Counter()
+        for diagnosis in dataset.study.diagnoses:
+            if diagnosis.judge == judge.label and diagnosis.subject in subjects:
+                health.update(diagnosis.replies.health)
+        made = judge.usage.judgements
+        often = [f"{kind} in {count:,}" for kind, count in health.most_common() if count > _OFTEN * made]
+        if often:
+            yield f"{judge.label} did not work as intended: {', '.join(often)} of {made:,} judgements"
+
+
+def _alike(dataset: RankedDataset) -> Iterator[str]:
+    """Yield which judges say the same as another judge; the first one's are in the claim."""
+    already: set[str] = set()
+    for judge in dataset.ranked:
+        same = [] if judge.label in already else dataset.same_as(judge)
+        already |= {other.label for other in same}
+        if same and judge is not dataset.ranked[0]:
+            yield f"{named([judge, *same])} give the same verdict on every row"
+
+
+def _leaning(dataset: RankedDataset, way: str, full: bool) -> Iterator[str]:
+    """Yield how the judges lean in one way where the labels do not, significantly."""
+    subjects = {subject.label: subject for subject in dataset.subjects}
+    leanings = [of for of in dataset.study.leanings if of.way == way and of.subject in subjects and of.holds]
+    if way == "level":
+        leanings = [leaning for leaning in leanings if _is_large(leaning, subjects[leaning.subject])]
+    for judge in dataset.judges:
+        holding = [leaning for leaning in leanings if leaning.judge == judge.label]
+        phrases = _few([_leant(leaning, dataset) for leaning in holding], full)
+        if holding and way == "level":
+            yield f"{judge.label} scores {phrases} than {dataset.whom}: order is measured, not level"
+        elif holding and way == "length":
+            yield f"{judge.label} follows length more than {dataset.whom} do: {phrases}"
+        elif holding:
+            place = "first" if (holding[0].excess.value or 0) > 0 else "second"
+            yield f"{judge.label} prefers the {place} answer more than {dataset.whom} do: {phrases}"
+
+
+def _few(of_aspects: Sequence[str], full: bool) -> str:
+    """Join what is said of several aspects; of many, count the others."""
+    if full or len(of_aspects) <= _FEW + 1:
+        return ", ".join(of_aspects)
+    return f"{', '.join(of_aspects[:_FEW])}, and otherwise on {len(of_aspects) - _FEW} more aspects"
+
+
+def _is_large(shift: Leaning, subject: EvaluationTarget) -> bool:
+    if subject.low is None or subject.high is None:
+        return False
+    return abs(shift.excess.value or 0.0) > _SHIFT * (subject.high - subject.low)
+
+
+def _on(about: Leaning | LeaderboardEntry, subjects: Sequence[EvaluationTarget]) -> str:
+    return f" on {about.subject}" if len(subjects) > 1 else ""
+
+
+def _leant(leaning: Leaning, dataset: RankedDataset) -> str:
+    """Write how far a judge leans, beside the labels."""
+    shift, on = leaning.excess.value or 0, _on(leaning, dataset.subjects)
+    if leaning.way == "level":
+        points = f"{abs(shift):.1f} points {'higher' if shift > 0 else 'lower'}{on}"
+        return f"{points} ({leaning.judged:.2f} against {leaning.human:.2f})"
+    if leaning.way == "length" and not dataset.compares:
+        return f"rho with length {leaning.judged:.3f}, of the labels {leaning.human:.3f}{on}"
+    answer = "longer answer" if leaning.way == "length" else "first one"
+    return f"the {answer} wins {leaning.judged:.0%} of the time, by the labels {leaning.human:.0%}{on}"

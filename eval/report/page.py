@@ -177,7 +177,9 @@ def write_page(page: Page, debates: Debates, path: Path) -> int:
 
 
 def _write(page: Page, debates: Debates, file: IO[str]) -> None:
-    script, style = _script(), _style()
+    script = "\n" + "\n".join(source_of(name) for name in _SCRIPTS)
+    themes = _template("themes.css").render(charts_light=theme(), charts_dark=theme(dark=True))
+    style = f"{themes}{source_of('report.css')}"
     # Hashed as they stand in the page, to the last line feed: a browser refuses a script that its hash does not match.
     pieces = _template("page.html").generate(
         **vars(page),
@@ -199,17 +201,6 @@ def _template(name: str) -> Any:
     environment = Environment(autoescape=name.endswith(".html"), trim_blocks=True, keep_trailing_newline=True)
     environment.filters["printable"] = printable
     return environment.from_string(source_of(name))
-
-
-@cache
-def _script() -> str:
-    return "\n" + "\n".join(source_of(name) for name in _SCRIPTS)
-
-
-@cache
-def _style() -> str:
-    themes = _template("themes.css").render(charts_light=theme(), charts_dark=theme(dark=True))
-    return f"{themes}{source_of('report.css')}"
 
 
 def source_of(name: str) -> str:

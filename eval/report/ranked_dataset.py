@@ -221,18 +221,17 @@ class RankedDataset:
 
         return [*filter(is_same, self.ranked)]
 
-    def pair(self, first: str, second: str) -> PairwiseComparison | AverageComparison | None:
-        """Return the comparison of two judges, in this order: on the only subject, or of their averages."""
-        if len(self.subjects) == 1:
-            return self.study.comparison.of_pair(self.subjects[0].label, first, second)
-        return self.study.comparison.average(self.subjects[0].digest, first, second)
-
     def lead(self, ahead: Judge, over: Judge, metric: str | None = None) -> LeadOverRunnerUp | None:
         """Return the lead of one judge over another by a metric, by default the leading one."""
-        measure = main_measure(self.subjects[0], metric or self.measure)
+        subject, comparison = self.subjects[0], self.study.comparison
+        measure = main_measure(subject, metric or self.measure)
         # A pair is compared in one order only, which may be the other one.
         for first, second in ((ahead, over), (over, ahead)):
-            pair = self.pair(first.label, second.label)
+            pair: PairwiseComparison | AverageComparison | None
+            if len(self.subjects) == 1:
+                pair = comparison.of_pair(subject.label, first.label, second.label)
+            else:
+                pair = comparison.average(subject.digest, first.label, second.label)
             if pair is not None and (apart := pair.differences.get(measure)) is not None:
                 difference = apart.difference if first is ahead else turned(apart.difference)
                 few = 0 < pair.units < FEWEST_UNITS

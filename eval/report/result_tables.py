@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, is_dataclass
+from dataclasses import asdict
 from operator import itemgetter
 from typing import Any, TypeVar
 
@@ -12,7 +12,7 @@ from rich.console import Group
 from ..results.agreement import Agreement, PreferenceAgreement, RepeatedAgreement, ScoreAgreement, Spread
 from ..results.evaluation import Evaluation, Overview
 from ..statistics.correlation import STATISTICS
-from ..statistics.metrics import METRICS, Metric
+from ..statistics.metrics import METRICS
 from ..statistics.resampling import Statistic, caution
 from ..statistics.sample import GroupedCorrelation
 from ..statistics.tie_policy import TiePolicy
@@ -30,7 +30,8 @@ def as_json(agreements: Agreements, repeats: Mapping[str, RepeatedAgreement]) ->
     """Write agreement by aspect as plain JSON; with several repeats, each aspect has their mean and deviation."""
     plain: dict[str, Any] = {}
     for name, agreement in agreements.items():
-        plain[name] = fields = {key: _plain(value) for key, value in vars(agreement).items()}
+        plain[name] = fields = asdict(agreement)
+        # How intervals were made stands beside the figures, where readers of the JSON look for it.
         fields |= fields.pop("resampling")
         if isinstance(agreement, ScoreAgreement):
             fields["ranges"] = {"judge": fields.pop("judged"), "people": fields.pop("human")}
@@ -41,12 +42,6 @@ def as_json(agreements: Agreements, repeats: Mapping[str, RepeatedAgreement]) ->
             figures = {figure: spread._asdict() for figure, spread in repeats[name].figures.items()}
             fields["over_repeats"] = {**vars(repeats[name]), "figures": figures}
     return plain
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {name: _plain(part) for name, part in value.items()}
-    return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
 
 
 def grids(
@@ -83,9 +78,11 @@ def grids(
         notes = (str(TiePolicy(first.ties_as, first.votes)), *_left_out(compared), *_on_intervals(compared))
         yield Grid.from_records(f"{title}: preferences", columns, compared.items(), notes)
     if varying := _by_name(repeats):
+        titles = {f"over_rows.{name}": METRICS[name].title for name in STATISTICS}
+        titles |= {f"per_group.{name}": METRICS[f"group_{name}"].title for name in STATISTICS}
         columns = (
             *heads,
-            text_column("statistic", of=lambda record: _figure_name(record[1])),
+            text_column("statistic", of=lambda record: titles.get(record[1], record[1])),
             Column("repeats", of=itemgetter(2)),
             *columns_of(Spread, itemgetter(3), only=("mean", "sd")),
         )
@@ -120,11 +117,7 @@ def _correlations(where: str) -> Iterator[Column]:
     """Yield the columns of the correlations ``over_rows`` or ``per_group``."""
     for name in STATISTICS:
         of = value_at(name, lambda record: getattr(record[1], where))
-        yield Column(_metric(where, name).short, of=of)
-
-
-def _metric(where: str, name: str) -> Metric:
-    return METRICS[f"group_{name}" if where == "per_group" else name]
+        yield Column(METRICS[f"group_{name}" if where == "per_group" else name].short, of=of)
 
 
 def groups(of: Callable[[Any], Any]) -> tuple[Column, ...]:
@@ -136,11 +129,6 @@ def groups(of: Callable[[Any], Any]) -> tuple[Column, ...]:
 
     about = "groups in which either side is constant"
     return fields_of(first, groups=Column("groups"), skipped=Column("skipped", about=about))
-
-
-def _figure_name(figure: str) -> str:
-    where, _, name = figure.partition(".")
-    return _metric(where, name).title if name else where
 
 
 def _constant(name: Name, agreement: ScoreAgreement) -> str:

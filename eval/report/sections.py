@@ -12,24 +12,23 @@ from ...nodes.plugins import installed_version
 from ...state.errors import UsageError
 from ..analysis import Study
 from ..tables import Grid
-from . import charts, debate_tables, headline, summary_tables
+from . import charts, debate_tables, headline, study_tables
+from .chart_style import themed_svg
 from .charts import Picture
-from .comparison_tables import all_pairs, comparisons, costs, matchings
-from .debate_tables import audits, diagnoses, gaps
 from .labels import config_line, interval_note, with_notes
-from .leaderboard_tables import agreements, gains, leaderboards, pooled, repeats
 from .page import Drawing, Page, Section, Table, source_of
-from .ranking_tables import alphas, annotators, distributions, systems
 
 
 def compose(study: Study, metric: str | None, title: str) -> Page:
     """Compose the page of a study: headline, sections, configurations; the debates are added when it is written."""
     this_version = installed_version("jurygraph")
+    # The notes of the comparison make the answer less certain.
+    caveats = (f"Caution: {note.removesuffix('.')}." for note in study.comparison.notes)
     return Page(
         title=title,
         subtitle=headline.subtitle(study),
         headline=headline.headline(study, metric),
-        answers=(*headline.answers(study, metric), *headline.caveats(study)),
+        answers=(*headline.answers(study, metric), *caveats),
         disclosures=study.notes,
         sections=tuple(section for section in _sections(study, metric) if section.parts),
         configs=tuple(config_line(study, judge) for judge in study.judges),
@@ -43,8 +42,8 @@ def _sections(study: Study, metric: str | None) -> Iterator[Section]:
     frontiers = list(_drawn(study, charts.frontiers))  # drawn once, and divided between two sections
     first = _first_of_each(study, frontiers)
     others: dict[str, Iterable[Table | Drawing]] = {
-        "against base": map(Table, summary_tables.against_base(study, metric) if several else ()),
-        "against ensembles": map(Table, summary_tables.equal_cost(study) if several else ()),
+        "against base": map(Table, study_tables.against_base(study, metric) if several else ()),
+        "against ensembles": map(Table, study_tables.equal_cost(study) if several else ()),
         "first frontiers": first,
         "other frontiers": (drawing for drawing in frontiers if drawing not in first),
         "charts of scores": _drawn(study, charts.distributions),
@@ -84,8 +83,6 @@ def _first_of_each(study: Study, drawn: Sequence[Drawing]) -> list[Drawing]:
 
 def _drawn(study: Study, of: Callable[[Study], Iterator[Picture]]) -> Iterator[Drawing]:
     """Draw charts as SVG for the page; none if matplotlib is not installed."""
-    from .chart_style import themed_svg
-
     try:
         for picture in of(study):
             yield Drawing(themed_svg(picture.figure, picture.title, picture.description), picture.caption)
@@ -94,22 +91,22 @@ def _drawn(study: Study, of: Callable[[Study], Iterator[Picture]]) -> Iterator[D
 
 
 TABLES: Mapping[str, Callable[[Study, str | None], Iterable[Grid]]] = {
-    "leaderboard": leaderboards,
-    "agreement": lambda study, _: agreements(study),
-    "comparison": comparisons,
-    "pairs": all_pairs,
-    "gains": gains,
-    "pooled-gains": lambda study, _: pooled(study),
-    "repeats": lambda study, _: repeats(study),
-    "equal-cost": lambda study, _: matchings(study),
-    "cost": lambda study, _: (costs(study),),
-    "distribution": lambda study, _: distributions(study),
-    "systems": lambda study, _: systems(study),
-    "alpha": lambda study, _: alphas(study),
-    "annotators": lambda study, _: annotators(study.annotators),
-    "diagnostics": lambda study, _: diagnoses(study),
-    "audit": lambda study, _: audits(study),
-    "score-gap": lambda study, _: gaps(study),
+    "leaderboard": study_tables.leaderboards,
+    "agreement": lambda study, _: study_tables.agreements(study),
+    "comparison": study_tables.comparisons,
+    "pairs": study_tables.all_pairs,
+    "gains": study_tables.gains,
+    "pooled-gains": lambda study, _: study_tables.pooled(study),
+    "repeats": lambda study, _: study_tables.repeats(study),
+    "equal-cost": lambda study, _: study_tables.matchings(study),
+    "cost": lambda study, _: (study_tables.costs(study),),
+    "distribution": lambda study, _: study_tables.distributions(study),
+    "systems": lambda study, _: study_tables.systems(study),
+    "alpha": lambda study, _: study_tables.alphas(study),
+    "annotators": lambda study, _: study_tables.annotators(study.annotators),
+    "diagnostics": lambda study, _: debate_tables.diagnoses(study),
+    "audit": lambda study, _: debate_tables.audits(study),
+    "score-gap": lambda study, _: debate_tables.gaps(study),
 }
 """The tables of a report by name, in the order of reading; under one name there may be a table for each aspect."""
 

@@ -1,16 +1,20 @@
-"""Measure the rows of a paper's table, and lay them out beside what it prints."""
+"""Read the tables of the papers, measure their rows, and lay them out beside what they print."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from statistics import fmean, stdev
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+from pydantic import TypeAdapter
 
+from ...nodes.yaml_files import read_yaml
+from ...state.checked import did_you_mean
 from ...state.errors import UsageError
 from ..datasets.dataset import Dataset
 from ..datasets.frames import row_file
@@ -31,16 +35,118 @@ from ..sweeps.cell_metrics import (
     agreement_by_category,
     measure,
 )
-from ..sweeps.cells import MODEL, Axis, Cell, CellResult
+from ..sweeps.cells import MODEL, Axis, Cell, CellResult, cells
+from ..sweeps.presets import ablations
 from ..sweeps.sweep_plan import SweepPlan, plan_sweep
 from ..tables.grid import CellValue, Column, Grid, text_column
-from .tables import Figures, PaperTable, find_table
 
 METHOD = "method"
 PEOPLE = "people"
+
+Figures = dict[tuple[str, str], float | None]
+"""Figures by column and metric."""
+Row = Mapping[tuple[str, str], Statistic | float | None]
+
+Measure = Literal["agreement", "category", "shares", "gains", "t-tests", "cost", "spread", "none"]
+_FIGURES: Mapping[str, tuple[str, ...]] = {
+    "gains": ("gain",),
+    "t-tests": ("t", "p"),
+    "cost": ("USD", "minutes"),
+    "spread": ("sd", "range"),
+}
 _DIGITS = {"shares": 2, "gains": 1, "cost": 2}
 
-Row = Mapping[tuple[str, str], Statistic | float | None]
+
+@dataclass(frozen=True)
+class PaperTable:
+    """Describes a table of a paper; tables.yaml says what the fields mean there.
+
+    Attributes:
+        paper: the paper, and which of its tables.
+        title: what it is about.
+        columns: aspects, ``average`` over them, or ``preference`` of comparisons.
+        printed: its figures, by row and by the model that the paper used.
+        data: the name of its dataset; none where it is reckoned from another table.
+        measure: what its figures are: ``agreement`` in ``metrics`` (by ``category``: each column is one), ``shares``
+            of scores in percent, ``gains`` over a row in percent, ``t-tests`` against a row, ``cost`` in dollars and
+            minutes, ``spread`` over repeats; or ``none``, where it can only be shown.
+        metrics: of agreement, in each column.
+        shares: the scores whose shares it has.
+        rows: what is measured here: what a sweep's cell sets, ``metric`` or ``field``.
+        plan: the ready-made plan of sweeps whose cells are its rows, instead.
+        without_systems: systems whose texts it leaves out.
+        gains_of: the table from whose printed figures the gains are reckoned, too.
+        over: the row that gains and tests refer to.
+        sample, repeats: how many items the paper judged how often, unless all of them once.
+        errata: where the paper's labels or sums are wrong.
+        differs: what is different here.
+    """
+
+    paper: str
+    title: str
+    columns: tuple[str, ...]
+    printed: Mapping[str, Mapping[str, str | float]] = field(default_factory=dict)
+    data: str = ""
+    measure: Measure = "agreement"
+    metrics: tuple[str, ...] = ()
+    shares: tuple[int, ...] = ()
+    rows: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    plan: str = ""
+    without_systems: tuple[str, ...] = ()
+    gains_of: str = ""
+    over: str = ""
+    sample: int | None = None
+    repeats: int = 1
+    errata: tuple[str, ...] = ()
+    differs: tuple[str, ...] = ()
+
+    @property
+    def figure_names(self) -> tuple[str, ...]:
+        """What the figures of a column are, such as metrics, or scores whose shares it has."""
+        return _FIGURES.get(self.measure) or self.metrics or tuple(map(str, self.shares))
+
+    @property
+    def judges(self) -> dict[str, Mapping[str, Any]]:
+        """The rows for which models are asked."""
+        if not self.plan:
+            return {name: row for name, row in self.rows.items() if "protocol" in row}
+        preset, judges = ablations()[self.plan], dict[str, Mapping[str, Any]]()
+        for cell in cells(preset.axes):
+            labels = (f"{axis} {value}" if value.isdigit() else value for axis, value in cell.labels.items())
+            judges[", ".join(labels)] = {"protocol": preset.protocol, **cell.change}
+        return judges
+
+    def printed_figures(self, row: str, model: str) -> Figures:
+        """Return the figures that the paper prints in a row for a model.
+
+        >>> find_table("chateval-table3").printed_figures("same roles", "ChatGPT")
+        {('preference', 'accuracy'): 0.538, ('preference', 'kappa'): 0.25}
+        """
+        numbers = str(self.printed[row][model]).split()
+        places = [(column, name) for column in self.columns for name in self.figure_names]
+        # Where a paper prints a dash, it has no figure.
+        pairs = zip(places, numbers, strict=True)
+        return {place: None if number == "-" else float(number) for place, number in pairs}
+
+
+@cache
+def paper_tables() -> Mapping[str, PaperTable]:
+    """Return all tables by name."""
+    tables = read_yaml(Path(__file__).with_name("tables.yaml"))
+    # Checked like any input: a misspelt field is refused.
+    return TypeAdapter(dict[str, PaperTable]).validate_python(tables, extra="forbid")
+
+
+def find_table(name: str) -> PaperTable:
+    """Return a table by its name.
+
+    Raises:
+        UsageError: there is none of this name; the nearest one is named.
+    """
+    if name not in paper_tables():
+        known = list(paper_tables())
+        raise UsageError(f"no table {name!r}; tables are {', '.join(known)}{did_you_mean(name, known)}")
+    return paper_tables()[name]
 
 
 @dataclass(frozen=True)
@@ -111,6 +217,7 @@ def without_systems(dataset: Dataset, systems: Sequence[str]) -> Dataset:
             if getattr(item, "system", None) not in systems:
                 yield number, item
 
+    # Surveyed anew, since its items, its groups and its digest are those of what is left.
     return replace(dataset, read=read, survey=profile_items(read, dataset.name, dataset.unit), limit=None)
 
 
@@ -136,19 +243,17 @@ def plan_table(
 
 
 def reproduce_table(
-    table: PaperTable, dataset: Dataset | None, cells: Sequence[CellResult] = ()
+    table: PaperTable, dataset: Dataset | None, judged: Sequence[CellResult] = ()
 ) -> Reproduction:
     """Measure a table's rows.
 
     Args:
         table: the paper's.
         dataset: all of its data, of which rows that need no model are measured; ``None`` for one that has none.
-        cells: the judges' results.
+        judged: the judges' results.
     """
-    measured: dict[tuple[str, str], Row] = {}
+    measured = _printed_gains(table) if table.gains_of else {}
     rows: dict[str, int] = {}
-    if table.gains_of:
-        measured |= {(row, model): gain for row, model, gain in _printed_gains(table)}
     part = ""
     if dataset is not None:
         part = _part(table, dataset)
@@ -159,13 +264,23 @@ def reproduce_table(
             labels = {column: [label for label in of if label is not None] for column, of in given.items()}
             measured[PEOPLE, ""] = _shares(table, labels)
             rows[PEOPLE] = max(map(len, labels.values()))
-        others = [_without_model(table, name, dataset) for name in table.rows if name not in table.judges]
-        named = [(cell.cell.labels[METHOD], cell.cell.labels.get(MODEL), cell) for cell in (*others, *cells)]
+        aspects = [column for column in table.columns if column not in (AVERAGE, PREFERENCE)]
+        others = []
+        for name, row in table.rows.items():
+            # A row that needs no model: a reference metric, or what the published file has.
+            if name not in table.judges:
+                metric = row.get("metric") or _of_field(str(row["field"]), dataset)
+                by_metric = measure_metrics({name: metric}, dataset, aspects=aspects)
+                others.append(CellResult(Cell({METHOD: name}), name, by_metric))
+        named = [(cell.cell.labels[METHOD], cell.cell.labels.get(MODEL), cell) for cell in (*others, *judged)]
+        # Rows that need no model are no base: a gain is over a judge that asks the same model.
         bases = {model: cell for method, model, cell in named[len(others) :] if method == table.over}
         for method, model, cell in named:
             figures, count = _MEASURES[table.measure](table, cell, bases.get(model))
             if figures:
-                measured[method, model or ("" if cell in others else _models(cell))] = figures
+                models = {} if cell in others else cell.evaluation.manifest["models"][cell.protocol]
+                by = dict.fromkeys(label.partition("?")[0] for label in models.values())
+                measured[method, model or ", ".join(by)] = figures
                 rows[", ".join(cell.cell.labels.values())] = count
     return Reproduction(table, measured, rows, part)
 
@@ -181,27 +296,16 @@ def _part(table: PaperTable, dataset: Dataset) -> str:
     return f"{dataset.name} here: {'; '.join(parts)}" if parts else ""
 
 
-def _models(cell: CellResult) -> str:
-    labels = cell.evaluation.manifest["models"][cell.protocol].values()
-    return ", ".join(dict.fromkeys(label.partition("?")[0] for label in labels))
-
-
 def _agreement(table: PaperTable, cell: CellResult, _base: CellResult | None) -> tuple[Row, int]:
     """Return a row's figures, each metric by itself: a table has its own pair of them."""
     figures: dict[tuple[str, str], Statistic | None] = {}
     counted = Measured()
+    # One by one: with a metric comes the one that most papers print beside it, which this table need not have.
     for metric in table.metrics:
         (counted,) = measure([cell], metric=metric)
         for column in table.columns:
             figures[column, metric] = counted.figures.get(MetricKey(column, metric))
     return figures, max(counted.rows.values(), default=0)
-
-
-def _without_model(table: PaperTable, name: str, dataset: Dataset) -> CellResult:
-    """Measure a row that needs no model: a reference metric, or what the published file has."""
-    row, aspects = table.rows[name], [of for of in table.columns if of not in (AVERAGE, PREFERENCE)]
-    metric = row.get("metric") or _of_field(str(row["field"]), dataset)
-    return CellResult(Cell({METHOD: name}), name, measure_metrics({name: metric}, dataset, aspects=aspects))
 
 
 def _of_field(field: str, dataset: Dataset) -> Metric:
@@ -242,23 +346,24 @@ def _shares(table: PaperTable, scores: Mapping[str, Sequence[float]]) -> Figures
     return shares
 
 
-def _printed_gains(table: PaperTable) -> Iterator[tuple[str, str, Figures]]:
-    """Yield the gains over a row of another table, in percent, from what that table prints."""
-    other = find_table(table.gains_of)
+def _printed_gains(table: PaperTable) -> dict[tuple[str, str], Row]:
+    """Return the gains over a row of another table, in percent, from what that table prints."""
+    other, by_row = find_table(table.gains_of), dict[tuple[str, str], Row]()
     for row in table.printed:
         for model in other.printed[row]:
             gains, bases = Figures(), other.printed_figures(table.over, model)
             for place, figure in other.printed_figures(row, model).items():
                 base = bases[place]
                 gains[place[0], "gain"] = None if figure is None or not base else 100 * (figure / base - 1)
-            yield row, model, gains
+            by_row[row, model] = gains
+    return by_row
 
 
 def _by_category(table: PaperTable, cell: CellResult, _base: CellResult | None) -> tuple[Row, int]:
     of_all = agreement_by_category(cell)
-    there = [(category, of_all[category]) for category in table.columns if category in of_all]
-    figures = {(name, metric): getattr(of, metric, None) for name, of in there for metric in table.metrics}
-    return figures, sum(of.n for _, of in there)
+    known = [(category, of_all[category]) for category in table.columns if category in of_all]
+    figures = {(name, metric): getattr(of, metric, None) for name, of in known for metric in table.metrics}
+    return figures, sum(of.n for _, of in known)
 
 
 def _gains(table: PaperTable, cell: CellResult, base: CellResult | None) -> tuple[Row, int]:
@@ -297,6 +402,7 @@ def _votes(cell: CellResult) -> dict[tuple[str, int, int], tuple[float, str]]:
             continue
         given = result.annotations if rule.votes == "each" and result.annotations else (result.human,)
         for place, vote in enumerate(given):
+            # A tie of humans that the rule leaves out is neither right nor wrong.
             if vote is not None and not (vote == "tie" and rule.ties == "left_out"):
                 right = float(vote == result.winner)
                 votes[result.item, result.repeat, place] = right, result.group or result.item

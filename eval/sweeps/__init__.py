@@ -2,9 +2,8 @@
 
 from .cells import Axis
 from .presets import SweepPreset, plan_ablation
-from .sweep_plan import plan_sweep
+from .sweep_plan import asweep, carry_out_sweep, plan_sweep, sweep
 from .sweep_result import Sweep
-from .sweep_runner import asweep, carry_out_sweep, sweep
 
 __all__ = [
     "Axis",

@@ -7,7 +7,7 @@ base: ``report`` on the cells says the same.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import chain
 from math import fsum
 from typing import NamedTuple
@@ -74,15 +74,32 @@ def measure(
     names = shown_metrics(labelled[0].subject.metric) if labelled else ()
     base, measured, subjects = judges[0], [], [(of, of.subject.label, of.sides) for of in labelled]
     for judge in judges:
-        own = [(of, label, sides) for of, label, sides in subjects if judge.label in sides]
-        samples = {label: [of.labelled_sample(sides[judge.label])] for of, label, sides in own}
-        pairs = {
-            label: [of.samples(sides[judge.label], sides[base.label])]
-            for of, label, sides in own
-            if judge is not base and base.label in sides
-        }
-        flips = None if judge is base else _flips(judge, base, resampling)
-        measured.append(replace(_measured(samples, pairs, names), flips=flips))
+        samples: dict[str, list[Sample]] = {}
+        pairs: dict[str, list[Pair]] = {}
+        for comparator, label, sides in subjects:
+            if judge.label in sides:
+                samples[label] = [comparator.labelled_sample(sides[judge.label])]
+                if judge is not base and base.label in sides:
+                    pairs[label] = [comparator.samples(sides[judge.label], sides[base.label])]
+        judged = {label: sample for label, (sample,) in samples.items() if len(sample)}
+        for sample in judged.values():
+            sample.statistics(names)  # correlations share the preparation of their resamples
+        if len(samples) > 1:
+            pairs |= {AVERAGE: [*chain(*pairs.values())]} if len(pairs) == len(samples) else {}
+            samples |= {AVERAGE: [*chain(*samples.values())]}
+        keys = [MetricKey(label, name) for label in samples for name in names] if judged else []
+        of_cell = Measured(
+            figures={key: average(samples[key.subject], key.statistic) for key in keys},
+            gains={
+                key: paired_difference(pairs[key.subject], key.statistic).difference
+                for key in keys
+                if key.subject in pairs
+            },
+            rows={label: sample.counted for label, sample in judged.items()},
+            units={label: sample.count for label, sample in judged.items()},
+            flips=None if judge is base else _flips(judge, base, resampling),
+        )
+        measured.append(of_cell)
     return tuple(measured)
 
 
@@ -91,36 +108,13 @@ def _flips(own: LoadedJudge, base: LoadedJudge, resampling: Resampling) -> Stati
     changed, clusters = [], []
     for aspect in own.cells.keys() & base.cells.keys():
         mine, theirs = own.cells[aspect].rows, base.cells[aspect].rows
-        _, here, there = np.intersect1d(mine.keys, theirs.keys, return_indices=True)
-        changed.append(~close(mine.judged[here], theirs.judged[there]))
-        clusters.append(mine.clusters[here])
+        # Matched by item and repeat, since a cell that was stopped has fewer verdicts.
+        _, own_places, base_places = np.intersect1d(mine.keys, theirs.keys, return_indices=True)
+        changed.append(~close(mine.judged[own_places], theirs.judged[base_places]))
+        clusters.append(mine.clusters[own_places])
     if not changed or not len(rows := np.concatenate(changed)):
         return None
     return share_of_rows(rows, np.concatenate(clusters), resampling)
-
-
-def _measured(
-    samples: dict[str, list[Sample]], pairs: dict[str, list[Pair]], names: Sequence[str]
-) -> Measured:
-    """Compute the metrics of one cell, and their gains where there are pairs with the first cell."""
-    judged = {label: sample for label, (sample,) in samples.items() if len(sample)}
-    if not judged:
-        return Measured()
-    for sample in judged.values():
-        sample.statistics(names)  # correlations share the preparation of their resamples
-    if len(samples) > 1:
-        pairs |= {AVERAGE: [*chain(*pairs.values())]} if len(pairs) == len(samples) else {}
-        samples |= {AVERAGE: [*chain(*samples.values())]}
-    return Measured(
-        {MetricKey(label, name): average(of, name) for label, of in samples.items() for name in names},
-        {
-            MetricKey(label, name): paired_difference(of, name).difference
-            for label, of in pairs.items()
-            for name in names
-        },
-        {label: sample.counted for label, sample in judged.items()},
-        {label: sample.count for label, sample in judged.items()},
-    )
 
 
 def shown_metrics(metric: str) -> tuple[str, ...]:

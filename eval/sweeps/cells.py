@@ -26,33 +26,24 @@ _NOT_IN_NAMES = re.compile(r"[^\w.+=-]+")
 
 
 @dataclass(frozen=True)
-class Value:
-    """One value of an axis.
-
-    Attributes:
-        label: its name in tables, charts and folder names.
-        change: what it sets: a setting (``inner.n`` for one of those that a setting holds), ``protocol``,
-            ``model`` (of all roles) or ``model.ROLE``.
-    """
-
-    label: str
-    change: Mapping[str, Any]
-
-
-@dataclass(frozen=True)
 class Axis:
     """Holds a setting that varies over a sweep, with its values.
 
+    Attributes:
+        name: its own.
+        values: by their labels in tables, charts and folder names, what each of them sets: a setting (``inner.n`` for
+            one of those that a setting holds), ``protocol``, ``model`` (of all roles) or ``model.ROLE``.
+
     >>> axis = Axis.of("n", [1, 2, 3])
-    >>> axis.numbers, axis.values[0]
-    ((1.0, 2.0, 3.0), Value(label='1', change={'n': 1}))
+    >>> axis.numbers, axis.values["1"]
+    ((1.0, 2.0, 3.0), {'n': 1})
     >>> judges = Axis.of("judge", {"one": {"protocol": "single"}, "three": {"protocol": "ensemble", "referees": 3}})
     >>> judges.labels, judges.numbers
     (('one', 'three'), None)
     """
 
     name: str
-    values: tuple[Value, ...]
+    values: Mapping[str, Mapping[str, Any]]
 
     @classmethod
     def of(cls, name: str, values: Iterable[Any] | Mapping[str, Mapping[str, Any]]) -> Axis:
@@ -62,14 +53,14 @@ class Axis:
             UsageError: no values, or one of them twice.
         """
         if isinstance(values, Mapping):
-            axis = cls(name, tuple(Value(label, dict(change)) for label, change in values.items()))
+            pairs = [(label, dict(change)) for label, change in values.items()]
         else:
-            axis = cls(name, tuple(Value(_label(name, value), {name: value}) for value in values))
-        if not axis.values:
+            pairs = [(_label(name, value), {name: value}) for value in values]
+        if not pairs:
             raise UsageError(f"the axis {name} has no values")
-        if (label := repeated(axis.labels)) is not None:
+        if (label := repeated([label for label, _ in pairs])) is not None:
             raise UsageError(f"the axis {name} has the value {label} twice")
-        return axis
+        return cls(name, dict(pairs))
 
     @classmethod
     def parse(cls, text: str) -> Axis:
@@ -101,7 +92,7 @@ class Axis:
     @property
     def labels(self) -> tuple[str, ...]:
         """The labels of its values."""
-        return tuple(value.label for value in self.values)
+        return tuple(self.values)
 
     @property
     def numbers(self) -> tuple[float, ...] | None:
@@ -165,14 +156,14 @@ def cells(axes: Sequence[Axis]) -> Iterator[Cell]:
     if (many := prod(len(axis.values) for axis in axes)) > MOST_CELLS:
         sizes = " x ".join(f"{len(axis.values)} {axis.name}" for axis in axes)
         raise UsageError(f"{many:,} cells ({sizes}), of at most {MOST_CELLS:,} in a sweep: leave out values")
-    for chosen in product(*(axis.values for axis in axes)):
+    for labels in product(*(axis.values for axis in axes)):
         change: dict[str, Any] = {}
-        for axis, value in zip(names, chosen, strict=True):
+        for axis, label in zip(axes, labels, strict=True):
             # Only here can this be told: values of one axis may set different things.
-            if both := ", ".join(sorted(change.keys() & value.change.keys())):
-                raise UsageError(f"{both} is set by the axis {axis} and by another one")
-            change.update(value.change)
-        yield Cell(dict(zip(names, (value.label for value in chosen), strict=True)), change)
+            if both := ", ".join(sorted(change.keys() & axis.values[label].keys())):
+                raise UsageError(f"{both} is set by the axis {axis.name} and by another one")
+            change.update(axis.values[label])
+        yield Cell(dict(zip(names, labels, strict=True)), change)
 
 
 def _label(name: str, value: Any) -> str:

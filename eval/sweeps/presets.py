@@ -19,7 +19,7 @@ from pydantic import TypeAdapter
 from ...graphs.registry import DEFAULT, find_protocol, protocols
 from ...nodes.yaml_files import read_yaml
 from ...state.errors import UsageError
-from ...state.protocols import Ablation, Ensemble, total
+from ...state.protocols import Ablation, total
 from ...state.settings import make_settings
 from ...state.tasks import TaskKind
 from ..datasets.dataset import Data, Dataset
@@ -100,10 +100,12 @@ def fair(protocol: str, kind: TaskKind, settings: Mapping[str, Any] | None = Non
         kind: of the data, since a comparison may be held in both orders.
         settings: of the protocol.
 
-    >>> [value.label for value in fair("debate", "score", {"n": 2}).axes[0].values]
-    ['single', 'debate', 'ensemble of 5']
+    >>> fair("debate", "score", {"n": 2}).axes[0].labels
+    ('single', 'debate', 'ensemble of 5')
     """
-    name, ensemble = _ensemble(kind)
+    # The first protocol of judges who do not talk that takes this kind of task.
+    records = ((name, module.protocol) for name, module in protocols().items())
+    name, ensemble = next((name, of.ensemble) for name, of in records if of.ensemble and kind in of.kinds)
     most, of_one = _most_calls(protocol, kind, settings or {}), ensemble.settings(1, True)
     size = max(2, ceil(most / _most_calls(name, kind, of_one)))
     judges = {
@@ -113,14 +115,6 @@ def fair(protocol: str, kind: TaskKind, settings: Mapping[str, Any] | None = Non
     }
     (ablation,) = _bundled()[FAIR]
     return SweepPreset.of(protocol, replace(ablation, axes={"judge": judges}))
-
-
-def _ensemble(kind: TaskKind) -> tuple[str, Ensemble]:
-    """Return the first protocol of judges who do not talk that takes this kind of task."""
-    for name, module in protocols().items():
-        if module.protocol.ensemble is not None and kind in module.protocol.kinds:
-            return name, module.protocol.ensemble
-    raise UsageError(f"no ensemble protocol takes {kind} tasks")
 
 
 def _most_calls(protocol: str, kind: TaskKind, settings: Mapping[str, Any]) -> int:

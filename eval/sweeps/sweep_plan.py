@@ -1,7 +1,11 @@
-"""Plan a sweep: every cell is a run of its own, checked before any call; read and write sweep.json."""
+"""Plan a sweep and carry it out: every cell is a run of its own, checked before any call; read and write sweep.json.
+
+The cells share one journal, one budget and one stop signal.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
@@ -15,14 +19,18 @@ from uuid import uuid4
 
 from ...graphs.options import RunSettings
 from ...nodes.bound_judge import by_role
+from ...nodes.sync_bridge import run_blocking
 from ...state.errors import DataError, UsageError
+from ..calls.call_pipeline import RunContext
 from ..datasets.aspect_choice import choose_aspects
 from ..datasets.dataset import Data, Dataset
-from ..plan.plan import Options, Plan, count_judged, dataset_of, plan, recording_of
-from ..results.config import RunConfig
+from ..plan.plan import Options, Plan, count_judged, dataset_of, divided, plan, recording_of
+from ..results.config import RunConfig, RunLimits
 from ..results.folder import FILE as MANIFEST
-from ..results.folder import write_whole
-from .cells import MODEL, PROMPTS, PROTOCOL, Axes, Axis, Cell, cells
+from ..results.folder import shared_calls, write_whole
+from ..run.runner import execute
+from .cells import MODEL, PROMPTS, PROTOCOL, Axes, Axis, Cell, CellResult, cells
+from .sweep_result import Sweep
 
 CELLS = "cells"
 
@@ -133,7 +141,7 @@ def plan_sweep(protocol: str, axes: Axes, data: Data | None = None, **options: U
     given = [settings, *(settings.get(name) for name in protocols)]
     for axis in listed:
         # What some values leave open may be set for all cells: it holds for those.
-        for key in set.intersection(*(set(value.change) for value in axis.values)):
+        for key in set.intersection(*map(set, axis.values.values())):
             if any(_holds(settings, key.split(".")) for settings in given):
                 raise UsageError(f"{key} is varied by the axis {axis.name} and set for all cells; give one")
     planned = []
@@ -209,6 +217,75 @@ def _folders(folder: Path | None, combinations: Sequence[Cell]) -> Iterator[Path
         yield folder and folder / CELLS / (name if again == 1 else f"{name}~{again}")
 
 
+class SweepRunOptions(Options, RunLimits, total=False):
+    """Names the options that all cells have in common, and the limits that the sweep is carried out with."""
+
+
+def sweep(protocol: str, axes: Axes, data: Data | None = None, **options: Unpack[SweepRunOptions]) -> Sweep:
+    """Judge a dataset in every combination of settings, also from a notebook; async code calls ``asweep``.
+
+    Args:
+        protocol: of the cells whose axes name none.
+        axes: name to values, such as ``{"n": [1, 2, 3], "persona": ["strict", "plain"]}``; a name may also be
+            ``protocol``, ``model``, ``model.ROLE``, ``prompts``, or one's own with labels and what is set under each.
+        data: a dataset, its name, or a file; may be left out where there are ``replies``.
+        **options: see ``Options`` and ``RunConfig``; limits hold for all cells together.
+
+    Raises:
+        UsageError: bad input, told before any call.
+
+    >>> done = sweep("debate", {"n": [1, 2]}, "demo", aspects=["consistency"], limit=4)
+    >>> [len(cell.evaluation.results) for cell in done.cells], done.calls_made < done.calls_alone
+    ([4, 4], True)
+    """
+    return run_blocking(asweep(protocol, axes, data, **options))
+
+
+async def asweep(
+    protocol: str, axes: Axes, data: Data | None = None, **options: Unpack[SweepRunOptions]
+) -> Sweep:
+    """Judge as ``sweep`` does, from async code; arguments and errors are the same."""
+    config, wanted, _ = divided(options)
+    # In a thread: planning reads the dataset, which would hold up the event loop.
+    planned = await asyncio.to_thread(plan_sweep, protocol, axes, data, **wanted)
+    return await carry_out_sweep(planned, RunContext(config))
+
+
+async def carry_out_sweep(planned: SweepPlan, context: RunContext | None = None) -> Sweep:
+    """Carry out a planned sweep within limits that hold for all cells together.
+
+    Raises:
+        UsageError: another process has the folder, or a cell's folder holds another run.
+    """
+    context = context or RunContext()
+    config, counts, stop = context.config, context.counts, context.stop
+    # For its errors alone: a folder that holds another run is found before the first cell makes a call.
+    planned.check(config)
+    counts.wanted = len(planned)
+    done: list[CellResult] = []
+    # A replay makes no call that could be kept.
+    with shared_calls(planned.folder, "sweep", config) as sharing:
+        if planned.folder is not None:
+            write_record(planned, planned.folder)
+        for cell in planned.cells:
+            counts.phase = cell.cell.title
+            own = replace(context, config=config if planned.is_replay else sharing)
+            evaluation = await execute(cell.plan, own)
+            done.append(CellResult(cell.cell, cell.protocol, evaluation))
+            if stop.is_asked:
+                break
+    return Sweep(
+        axes=planned.axes,
+        cells=tuple(done),
+        wanted=len(planned.cells),
+        folder=planned.folder,
+        calls_made=counts.usage.calls,
+        cost_made=counts.usage.cost_usd,
+        # A signal may come when all is done.
+        stopped=stop.reason if sum(len(cell.evaluation.results) for cell in done) < len(planned) else None,
+    )
+
+
 FILE = "sweep.json"
 
 
@@ -220,11 +297,13 @@ def write_record(planned: SweepPlan, folder: Path) -> None:
     ``headline`` and ``answers``, which head a report on its cells, too.
     """
     now = datetime.now(UTC).isoformat(timespec="seconds")
+    axes = {axis.name: axis.values for axis in planned.axes}
     record = {
         "run": planned.run,
         "created": (read_record(folder) or {}).get("created", now),
         "plan": planned.name,
-        "axes": {of.name: {value.label: _plain(value.change) for value in of.values} for of in planned.axes},
+        # A chat model becomes the name of its class.
+        "axes": json.loads(json.dumps(axes, default=lambda value: type(value).__name__)),
         "cells": [
             {
                 "labels": dict(cell.cell.labels),
@@ -263,9 +342,3 @@ def read_record(folder: Path) -> dict[str, Any] | None:
     except (OSError, ValueError, TypeError) as error:
         raise DataError(f"{path}: not a record of a sweep: {error}; choose another --out") from error
     return record
-
-
-def _plain(change: Mapping[str, Any]) -> dict[str, Any]:
-    """Make plain JSON of what an axis sets; a chat model becomes the name of its class."""
-    plain: dict[str, Any] = json.loads(json.dumps(dict(change), default=lambda value: type(value).__name__))
-    return plain

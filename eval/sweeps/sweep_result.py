@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...state.errors import UsageError
+from ...state.protocols import Ablation
 from ..report.chart_style import save
+from ..report.charts import Panel, columns, lines
 from ..report.labels import interval_note, without_idle_notes
-from ..report.series_charts import Panel, columns, lines
 from ..statistics.metrics import METRICS
 from ..statistics.resampling import Resampling, Statistic, caution
 from ..tables import to_csv, to_latex, to_markdown
@@ -30,7 +31,6 @@ from .cell_metrics import (
     metric_keys,
 )
 from .cells import Axis, CellResult
-from .presets import SweepPreset
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -109,9 +109,11 @@ class Sweep:
         # False sorts before True, and sorting is stable: the order within both parts stays.
         return sorted(categories, key=lambda category: category not in labels)
 
-    def first_figures(self, of_cell: Mapping[str, Agreement]) -> list[Statistic | None]:
-        """Return of a cell the first of the figures that papers print, for each category: rho, or accuracy."""
-        return [first_figure(of_cell[name]) if name in of_cell else None for name in self.categories]
+    @property
+    def accuracies(self) -> list[list[Statistic | None]]:
+        """Each cell's accuracy in each of the categories, or rho where scores were given."""
+        known = [{name: first_figure(of) for name, of in of_cell.items()} for of_cell in self.by_category]
+        return [[of_cell.get(name) for name in self.categories] for of_cell in known]
 
     def table(self) -> Grid:
         """Lay out all cells with agreement, its interval, cost per verdict, and the gain over the first cell."""
@@ -202,7 +204,7 @@ def category_grid(sweep: Sweep, title: str) -> Grid:
     counted = ", ".join(f"{name} {rows}" for name, rows in zip(names, most, strict=True))
     headings = [Column(name, best="high", interval=False) for name in names]
     note = f"Accuracy by category of items; rows: {counted}."
-    return _by_cell(sweep, title, headings, map(sweep.first_figures, by_category), note)
+    return _by_cell(sweep, title, headings, sweep.accuracies, note)
 
 
 def pivot_grid(sweep: Sweep, across: str, title: str) -> Grid:
@@ -280,22 +282,17 @@ def notes_of(sweep: Sweep) -> tuple[str, ...]:
         subjects = dict.fromkeys(subject for of_cell in units for subject in of_cell)
         if few := caution({name: min(of[name] for of in units if name in of) for name in subjects}):
             notes.append(f"Caution: {few}.")
-    return (*notes, paid(sweep))
-
-
-def paid(sweep: Sweep) -> str:
-    """Say how many calls were made, beside those that the cells would have made one by one."""
+    # Beside the calls that the cells would have made one by one.
     alone, made = sweep.calls_alone, sweep.calls_made
-    if not alone or made >= alone:
-        return f"{made:,} calls made."
-    return f"{made:,} calls made; one by one, the cells take {alone:,}: {1 - made / alone:.0%} saved."
+    saved = f"; one by one, the cells take {alone:,}: {1 - made / alone:.0%} saved" if alone > made else ""
+    return (*notes, f"{made:,} calls made{saved}.")
 
 
 def category_figure(sweep: Sweep) -> Figure:
     """Draw accuracy by category of items: a row of bars for each cell."""
     series = {
-        ", ".join(starmap(shown, cell.cell.labels.items())): sweep.first_figures(by_category)
-        for cell, by_category in zip(sweep.cells, sweep.by_category, strict=True)
+        ", ".join(starmap(shown, cell.cell.labels.items())): accuracies
+        for cell, accuracies in zip(sweep.cells, sweep.accuracies, strict=True)
     }
     return columns([Panel("", METRICS["accuracy"].title, series)], sweep.categories, "category of items")
 
@@ -330,7 +327,7 @@ FORMATS: Mapping[str, Callable[[Grid], str]] = {"md": to_markdown, "csv": to_csv
 DRAWN = ("svg", "png", "pdf")
 
 
-def grids(sweep: Sweep, ablation: SweepPreset | None = None) -> dict[str, Grid]:
+def grids(sweep: Sweep, ablation: Ablation | None = None) -> dict[str, Grid]:
     """Lay out a sweep's tables by name: ``cells``, ``aspects`` if any, ``paper`` if the source has another shape."""
     title = f"{ablation.name}: {ablation.question}" if ablation else "Agreement by cell"
     tables = {"cells": cell_grid(sweep, title, ablation.extras if ablation else ())}
@@ -343,7 +340,7 @@ def grids(sweep: Sweep, ablation: SweepPreset | None = None) -> dict[str, Grid]:
     return tables
 
 
-def write_tables(sweep: Sweep, folder: Path, ablation: SweepPreset | None = None) -> list[Path]:
+def write_tables(sweep: Sweep, folder: Path, ablation: Ablation | None = None) -> list[Path]:
     """Write all tables in all formats, and return the files."""
     named = grids(sweep, ablation).items()
     return [path for name, grid in named for path in write_grid(grid, folder / TABLES, name)]
@@ -358,7 +355,7 @@ def write_grid(grid: Grid, folder: Path, name: str) -> list[Path]:
     return list(paths)
 
 
-def write_figures(sweep: Sweep, folder: Path, ablation: SweepPreset | None = None) -> list[Path]:
+def write_figures(sweep: Sweep, folder: Path, ablation: Ablation | None = None) -> list[Path]:
     """Draw all figures in all formats, and return the files.
 
     Raises:

@@ -129,13 +129,10 @@ def _fitting(grid: Grid, width: int) -> list[Grid]:
     if max(widths[names:], default=0) > room:
         return []
     parts: list[list[int]] = [[]]
-    free = room
     for place in range(names, len(widths)):
-        if parts[-1] and widths[place] > free:
+        if sum(widths[other] for other in (*parts[-1], place)) > room:
             parts.append([])
-            free = room
         parts[-1].append(place)
-        free -= widths[place]
     bare = _without_intervals(grid)
     # The notes stand under the last part.
     return [
@@ -180,18 +177,18 @@ def to_markdown(grid: Grid) -> str:
     """Write a table as GitHub's Markdown, its title above and its notes below; intervals stand beside their values."""
     from tabulate import tabulate
 
-    rows = [[_markdown_cell(cell) for cell in row] for row in grid.written()]
+    rows = []
+    for row in grid.written():
+        texts = [
+            f"**{_markdown_text(cell.text)}**" if cell.best else _markdown_text(cell.text) for cell in row
+        ]
+        rows.append([f"{text} {cell.interval}".rstrip() for text, cell in zip(texts, row, strict=True)])
     names = [_markdown_text(column.name) for column in grid.columns]
     sides = [column.align for column in grid.columns] if rows else None
     # The cells are written already; tabulate would format numbers again.
     table = tabulate(rows, headers=names, tablefmt="github", colalign=sides, disable_numparse=True)
     notes = "\n".join(f"{_markdown_text(note)}  " for note in grid.notes)
     return "\n\n".join(filter(None, (f"### {_markdown_text(grid.title)}", table, notes))) + "\n"
-
-
-def _markdown_cell(cell: Written) -> str:
-    text = _markdown_text(cell.text)
-    return " ".join(filter(None, (f"**{text}**" if cell.best else text, cell.interval)))
 
 
 def _markdown_text(text: str) -> str:
@@ -258,15 +255,13 @@ def to_latex(grid: Grid) -> str:
     ]
     if grid.notes:
         lines += [r"\par\smallskip", r"\parbox{\linewidth}{\footnotesize\raggedright"]
-        lines += [rf"{_breakable(latex_text(note))}\par" for note in grid.notes]
+        # A signature is one long word: it may be broken after a "|", which is \textbar{} by now, after "+" and ",".
+        notes = [
+            re.sub(r"\\textbar\{\}|[+,]", r"\g<0>\\allowbreak{}", latex_text(note)) for note in grid.notes
+        ]
+        lines += [rf"{note}\par" for note in notes]
         lines += ["}"]
     return "\n".join([*lines, r"\end{table}", ""])
-
-
-def _breakable(text: str) -> str:
-    """Let a signature, which is one long word, be broken between its parts."""
-    # A "|" of the signature is \textbar{} by now: "n:4\textbar{}k:1+2" may be broken after it and after the "+".
-    return re.sub(r"\\textbar\{\}|[+,]", r"\g<0>\\allowbreak{}", text)
 
 
 def _latex_row(cells: Iterator[str]) -> str:

@@ -84,24 +84,22 @@ class Grid:
 
     @classmethod
     def from_records(
-        cls,
-        title: str,
-        columns: Iterable[Column],
-        records: Iterable[Any],
-        notes: Iterable[str] = (),
-        judges: Iterable[str] = (),
-        drop_empty: bool = False,
+        cls, title: str, columns: Iterable[Column], records: Iterable[Any], notes: Iterable[str] = ()
     ) -> Grid:
-        """Make a table with a row for each record; ``drop_empty`` leaves out columns without any value.
+        """Make a table with a row for each record.
 
         >>> Grid.from_records("Words", (text_column("word", of=str), Column("letters", of=len)), ["ab", "c"]).rows
         (('ab', 2), ('c', 1))
         """
-        columns, records = tuple(columns), tuple(records)
-        cells = [[column.of(record) if column.of else None for record in records] for column in columns]
-        used = [not drop_empty or any(value is not None for value in values) for values in cells]
-        rows = tuple(zip(*compress(cells, used), strict=True))
-        return cls(title, tuple(compress(columns, used)), rows, tuple(notes), judges=tuple(judges))
+        columns = tuple(columns)
+        rows = (tuple(of.of(record) if of.of else None for of in columns) for record in records)
+        return cls(title, columns, tuple(rows), tuple(notes))
+
+    def without_empty_columns(self) -> Grid:
+        """Return the table without the columns that have no value in any row."""
+        used = [any(row[place] is not None for row in self.rows) for place in range(len(self.columns))]
+        rows = tuple(tuple(compress(row, used)) for row in self.rows)
+        return replace(self, columns=tuple(compress(self.columns, used)), rows=rows)
 
     @property
     def has_intervals(self) -> bool:
@@ -134,6 +132,7 @@ class Grid:
         """Return the best value of a column; ``None`` if the column has fewer than two distinct values."""
         column = self.columns[place]
         values = [value for row in self.rows if (value := _value(row[place])) is not None]
+        # Of values that are all the same none is better than another.
         if column.best is None or len(set(values)) < 2:
             return None
         return max(values) if column.best == "high" else min(values)
@@ -157,17 +156,18 @@ def share_column(name: str, about: str = "", of: Callable[[Any], CellValue] | No
     return Column(name, form="percent", digits=0, about=about, of=of)
 
 
+Reader = Callable[[Any], Any]
+"""What finds a record in another one, such as a part of it; where it finds ``None``, cells stay empty."""
+
+
 def columns_of(
-    record: type,
-    of: Callable[[Any], Any] | None = None,
-    only: Sequence[str] = (),
-    names: Mapping[str, str] | None = None,
+    record: type, of: Reader | None = None, only: Sequence[str] = (), names: Mapping[str, str] | None = None
 ) -> tuple[Column, ...]:
     """Return the columns that a type of record declares, in the order of its fields.
 
     Args:
         record: the type.
-        of: finds the record in another one, such as a part of it; ``None`` there leaves the cells empty.
+        of: finds the record in another one.
         only: the fields whose columns are wanted; default: all.
         names: other headings, by the field.
 
@@ -177,23 +177,17 @@ def columns_of(
     >>> Grid.from_records("Turns", columns_of(Count), [Count("critic", 3)]).rows
     ((3,),)
     """
-    words = field_docstrings(record)
-
-    def named(field: str, mark: Column) -> Column:
-        about = mark.about or words.get(field, "")
-        return replace(mark, name=(names or {}).get(field, mark.name), about=about)
-
-    # A field may declare several columns, such as the figures of a test.
-    return tuple(
-        column
-        for name, hint in get_type_hints(record, include_extras=True).items()
-        for mark in getattr(hint, "__metadata__", ())
-        if isinstance(mark, Column) and (not only or name in only)
-        for column in fields_of(of, **{name: named(name, mark)})
-    )
+    words, columns = field_docstrings(record), list[Column]()
+    for name, hint in get_type_hints(record, include_extras=True).items():
+        # A field may declare several columns, such as the figures of a test.
+        for mark in getattr(hint, "__metadata__", ()):
+            if isinstance(mark, Column) and (not only or name in only):
+                heading, about = (names or {}).get(name, mark.name), mark.about or words.get(name, "")
+                columns += fields_of(of, **{name: replace(mark, name=heading, about=about)})
+    return tuple(columns)
 
 
-def fields_of(of: Callable[[Any], Any] | None = None, /, **columns: Column) -> tuple[Column, ...]:
+def fields_of(of: Reader | None = None, /, **columns: Column) -> tuple[Column, ...]:
     """Return columns of the fields of a record, or of one that ``of`` finds in it, as ``columns_of``.
 
     >>> Grid.from_records("Ends", fields_of(lambda row: row[1], start=Column("start")), [("a", slice(3, 5))]).rows
@@ -211,7 +205,7 @@ def fields_of(of: Callable[[Any], Any] | None = None, /, **columns: Column) -> t
     return tuple(replace(column, of=reader(name, column.of)) for name, column in columns.items())
 
 
-def value_at(key: Any, of: Callable[[Any], Mapping[Any, Any] | None]) -> Callable[[Any], Any]:
+def value_at(key: Any, of: Callable[[Any], Mapping[Any, Any] | None]) -> Reader:
     """Return what takes the value at a key from the mapping that ``of`` finds in a record; ``None`` without one.
 
     >>> value_at("rho", lambda row: row)({"rho": 0.5}), value_at("rho", lambda row: None)(1)
@@ -262,7 +256,7 @@ def figure(value: float | None, column: Column) -> str:
         case "percent":
             return f"{value:.{column.digits}%}"
         case "p":
-            least = 10**-column.digits
+            least = 10**-column.digits  # no p-value is 0, and none is printed as if it were
             return f"<{least:.{column.digits}f}" if value < least else f"{value:.{column.digits}f}"
         case "short":
             return short(value)
@@ -293,6 +287,7 @@ def short(count: float, digits: int = 3, least: float = 1_000) -> str:
     """
     if count < least:
         return f"{count:,.0f}"
+    # Rounded before the unit is chosen: 999,950 is 1M and not 1000k.
     rounded = float(f"{count:.{digits}g}")
     sizes = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
     size, letter = next((pair for pair in sizes if rounded >= pair[0]), (1, ""))

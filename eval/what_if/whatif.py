@@ -1,21 +1,26 @@
-"""Find out how far a turn moves verdicts: judge the debates of a run on without it, and compare."""
+"""Find out how far a turn moves verdicts: fork a run's debates at that turn, judge on without it, and compare."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Unpack, cast
+from typing import Annotated, Any, Literal, Unpack, cast
+from uuid import uuid4
 
 import numpy as np
+from langgraph.checkpoint.memory import InMemorySaver
 
-from ...graphs.base import Graph
+from ...graphs.base import Graph, ProtocolGraph
+from ...graphs.given_graphs import judges_of
+from ...graphs.registry import role_kinds
 from ...nodes.bound_judge import Models
 from ...nodes.sync_bridge import run_blocking
 from ...state.errors import UsageError
+from ...state.transcript import Turn
 from ..analysis.comparison import PairwiseComparator
 from ..analysis.loading import load_evaluations
 from ..analysis.verdict_columns import directions, moved
@@ -32,9 +37,67 @@ from ..statistics.metrics import METRICS
 from ..statistics.resampling import Resampling, Statistic, mean_statistic
 from ..statistics.significance import sign_test
 from ..tables.grid import Column, Grid, columns_of, text_column
-from .forked_debates import SWAPPED, Edit, ForkedGraph
 
 FOLDER = "whatif"
+Change = Literal["drop", "flip"]
+SILENCE = "(This turn is left out.)"
+SWAPPED = "swapped/"
+
+
+@dataclass(frozen=True)
+class Edit:
+    """Names a turn and what becomes of it.
+
+    Attributes:
+        turn: its id, such as ``critic:1``; in both orders of the answers, where there are two.
+        change: ``drop``: it says nothing, and the debate goes on; ``flip``: it says the opposite.
+    """
+
+    turn: str
+    change: Change
+
+    @property
+    def title(self) -> str:
+        """What the changed judge is called, behind its name."""
+        return f"without {self.turn}" if self.change == "drop" else f"with {self.turn} flipped"
+
+    def of_turns(self, protocol: str, transcript: Sequence[Turn]) -> list[dict[str, Any]]:
+        """Return the changes of a debate's turns; none where the turn is not there, or nothing can be changed in it."""
+        kinds = role_kinds(protocol)
+        changes = []
+        for place, turn in enumerate(transcript):
+            # In whatever order of the answers it is.
+            if turn.get("id", "").removeprefix(SWAPPED) == self.turn:
+                kind, later = kinds.get(turn["role"], "scores"), transcript[place + 1 :]
+                changed = _dropped(turn, kind, later) if self.change == "drop" else _flipped(turn)
+                changes += [{"id": turn.get("id"), **changed}] if changed else []
+        return changes
+
+
+def _dropped(turn: Turn, kind: str, later: Sequence[Turn]) -> dict[str, Any] | None:
+    if kind == "objects":
+        # Neither an objection nor the word that ends the debate: the next one speaks, and hears nothing.
+        return {"content": SILENCE, "value": False}
+    if kind in ("argues", "assists"):
+        return {"content": SILENCE}
+    # A score that stands in the verdict cannot be left out of it; one that its agent gives again can.
+    scores = [other for other in later if other["agent"] == turn["agent"] and other["value"] is not None]
+    again = any(other.get("order") == turn.get("order") for other in scores)
+    return {"content": SILENCE} if again and kind in ("scores", "panel") else None
+
+
+def _flipped(turn: Turn) -> dict[str, Any] | None:
+    value = turn["value"]
+    if isinstance(value, bool):
+        return {"content": "I do not agree." if value else "NO ISSUE", "value": not value}
+    if isinstance(value, list):
+        first, second = reversed(value)
+        words = f"My scores: {first:g} for answer 1, {second:g} for answer 2."
+        return {"content": words, "value": [first, second]}
+    if isinstance(value, int | float) and (scale := turn.get("scale")):
+        mirrored = sum(scale) - value
+        return {"content": f"My score: {mirrored:g}.", "value": mirrored}
+    return None
 
 
 @dataclass(frozen=True)
@@ -144,19 +207,15 @@ async def awhatif(
 
 
 def plan_whatif(
-    folder: Path,
-    edit: Edit,
-    data: Data | None,
-    protocol: str | None,
-    config: RunConfig,
-    models: Models | None,
+    run: Path, edit: Edit, data: Data | None, protocol: str | None, config: RunConfig, models: Models | None
 ) -> WhatIfPlan:
     """Check what is to be forked; arguments and errors are those of ``whatif``."""
-    names = list(read_manifest(folder)["signatures"])
+    names = list(read_manifest(run)["signatures"])
     name = protocol or names[0]
     if len(names) > 1 and protocol is None:
-        raise UsageError(f"{folder} is a run of {', '.join(names)}: name the one to fork with --protocol")
-    recorded, dataset, options = take_up_run(name, name, folder, data, {"models": models})
+        raise UsageError(f"{run} is a run of {', '.join(names)}: name the one to fork with --protocol")
+    recorded, dataset, options = take_up_run(name, name, run, data, {"models": models})
+    # A signature begins with the protocol's own name, whatever the run calls it.
     kind = str(recorded.manifest["signatures"][name]).partition("|")[0].removeprefix("protocol:")
     judged = [result for result in recorded.results if result.status == "ok" and not result.repeat]
     debates = {(result.item, result.aspect): result.transcript for result in judged}
@@ -166,50 +225,88 @@ def plan_whatif(
         usual = ", ".join(f"{turn} (in {count:,})" for turn, count in turns.most_common(12))
         fixed = "it gives the score that is the verdict, and its agent gives no other"
         reason = fixed if turns[edit.turn] else "no such turn"
-        raise UsageError(f"{edit.turn} cannot be changed in {folder}: {reason}; turns are {usual}")
+        raise UsageError(f"{edit.turn} cannot be changed in {run}: {reason}; turns are {usual}")
     label = f"{name} {edit.title}"
-    options["out"] = folder / FOLDER / file_name(f"{edit.change}-{edit.turn}")
+    options["out"] = run / FOLDER / file_name(f"{edit.change}-{edit.turn}")
     whole = plan({label: name}, dataset, **options)
     forked = cast("Graph", ForkedGraph(whole.graphs[label], edit))
     part = replace(whole, graphs={label: forked}, only=frozenset(changeable))
     if config.journal is None:
-        journals = (folder / JOURNAL, folder.parent / SHARED_JOURNAL, folder.parent.parent / SHARED_JOURNAL)
+        # In its own folder, or in that of the comparison or the sweep which it is a run of.
+        journals = (run / JOURNAL, run.parent / SHARED_JOURNAL, run.parent.parent / SHARED_JOURNAL)
         config = replace(config, journal=next((path for path in journals if path.exists()), None))
     return WhatIfPlan(name, edit, recorded, part, config)
 
 
 async def carry_out_whatif(planned: WhatIfPlan, context: RunContext) -> WhatIf:
     """Judge the forked debates, as far as the budget goes, and compare them with those of the run."""
-    return compare_turn(planned, await execute(planned.plan, context)).write()
-
-
-def compare_turn(planned: WhatIfPlan, forked: Evaluation) -> WhatIf:
-    """Compare the debates of a run with the same debates without a turn."""
-    label = next(iter(planned.plan.graphs))
-    resampling = Resampling()
+    forked = await execute(planned.plan, context)
+    label, resampling = next(iter(planned.plan.graphs)), Resampling()
     runs = {planned.protocol: (planned.protocol, planned.recorded), label: (label, forked)}
     with_turn, without = load_evaluations(runs)
-
-    def effects() -> Iterator[TurnEffect]:
-        for aspect, cell in with_turn.cells.items():
-            other = without.cells[aspect]
-            pair = PairwiseComparator(cell.subject, resampling).compare(cell.side, other.side)
-            difference = pair.differences[cell.subject.metric]
-            # All that were forked, those without a label, too: both are sorted by item.
-            shared = cell.rows.take(np.isin(cell.rows.keys, other.rows.keys))
-            before, after, winners = other.rows.judged, shared.judged, shared.winners
-            ways = Counter(directions(before, after, shared.human, winners).tolist())
-            yield TurnEffect(
-                subject=cell.subject.label,
-                n=len(shared),
-                moved=mean_statistic(moved(before, after, winners), shared.clusters, resampling),
-                move=None if winners else mean_statistic(after - before, shared.clusters, resampling),
-                towards=ways[1],
-                away=ways[-1],
-                p=sign_test(ways[1], ways[-1], shared.clusters),
-                agreement=difference.difference,
-                p_agreement=difference.p,
-            )
-
+    effects = []
+    for aspect, cell in with_turn.cells.items():
+        other = without.cells[aspect]
+        pair = PairwiseComparator(cell.subject, resampling).compare(cell.side, other.side)
+        difference = pair.differences[cell.subject.metric]
+        # All that were forked, those without a label, too: both are sorted by item.
+        shared = cell.rows.take(np.isin(cell.rows.keys, other.rows.keys))
+        before, after, winners = other.rows.judged, shared.judged, shared.winners
+        ways = Counter(directions(before, after, shared.human, winners).tolist())
+        effect = TurnEffect(
+            subject=cell.subject.label,
+            n=len(shared),
+            moved=mean_statistic(moved(before, after, winners), shared.clusters, resampling),
+            move=None if winners else mean_statistic(after - before, shared.clusters, resampling),
+            towards=ways[1],
+            away=ways[-1],
+            p=sign_test(ways[1], ways[-1], shared.clusters),
+            agreement=difference.difference,
+            p_agreement=difference.p,
+        )
+        effects.append(effect)
     metric = next(iter(with_turn.cells.values())).subject.metric
-    return WhatIf(planned.protocol, planned.edit, metric, tuple(effects()), **WhatIf.ended(forked))
+    return WhatIf(planned.protocol, planned.edit, metric, tuple(effects), **WhatIf.ended(forked)).write()
+
+
+class ForkedGraph:
+    """A judge's graph that is run as it is, then forked at a turn and run to its end; only the fork's verdict counts.
+
+    It answers as the graph does for everything but ``astream``, which is how a run judges an item. Calls of the first
+    part are those of the recorded run, which the journal answers.
+
+    Raises:
+        UsageError: the judge is a wrapper or another package's graph, whose turns lie in graphs inside.
+    """
+
+    def __init__(self, graph: Graph, edit: Edit) -> None:
+        if not isinstance(graph.builder, ProtocolGraph):
+            remedy = "use a run of the inner protocol"
+            raise UsageError(f"{graph.name} contains other graphs, whose debates cannot be forked: {remedy}")
+        self._saver = InMemorySaver()
+        self._graph = graph.copy(update={"checkpointer": self._saver})
+        self._edit, self._protocol = edit, judges_of(graph)[""].protocol
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._graph, name)
+
+    async def astream(self, input: Any, config: Any = None, **_options: Any) -> AsyncIterator[Any]:
+        """Yield the last state of the fork, or that of the debate itself where there is nothing to change."""
+        thread: Any = {**(config or {}), "configurable": {"thread_id": uuid4().hex}}
+        try:
+            state = await self._graph.ainvoke(input, thread)
+            if edits := self._edit.of_turns(self._protocol, state["transcript"]):
+                edited = {edit["id"] for edit in edits}
+                # Latest first: the last one in which all have spoken is the one right behind them.
+                behind = [
+                    snapshot
+                    async for snapshot in self._graph.aget_state_history(thread)
+                    if edited <= {turn.get("id") for turn in snapshot.values.get("transcript") or ()}
+                ]
+                forked = await self._graph.aupdate_state(behind[-1].config, {"transcript": edits})
+                state = await self._graph.ainvoke(None, {**thread, **forked})
+            changes = {"of": self._protocol, "changed": [edit["id"] for edit in edits]}
+            details = {**(state["verdict"].get("details") or {}), **changes}
+            yield {**state, "verdict": {**state["verdict"], "details": details}}
+        finally:
+            await self._saver.adelete_thread(thread["configurable"]["thread_id"])

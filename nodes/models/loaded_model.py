@@ -44,7 +44,6 @@ from .model_chains import (
     Identity,
     chats_in,
     fallbacks_in,
-    identity_of_chain,
     label_of,
     naming_writer,
     with_each,
@@ -106,18 +105,12 @@ class LoadedModel:
     """
 
     def __init__(
-        self,
-        label: str,
-        chain: Chain,
-        identity: Identity | None = None,
-        shared: bool = False,
-        serving: Serving | None = None,
+        self, label: str, chain: Chain, identity: Identity, serving: Serving, shared: bool = False
     ) -> None:
         self.dropped: set[str] = set()
         self._take(chain)
         remember_secrets(self.chats)
-        self.label = label
-        self.identity = identity or identity_of_chain(label, chain)
+        self.label, self.identity = label, identity
         self.plays_roles = isinstance(self.chat, OfflineJudge | ScriptedModel)
         # The forms that the client has, and the clients of all fallbacks; strictest first.
         first, *others = ([*capabilities.forms_of(chat)] for chat in self.chats)
@@ -125,7 +118,7 @@ class LoadedModel:
         self.form: Form = self._forms[0]
         self.bounds: Bounds = capabilities.bounds_of(self.chat)
         self.misformed, self.room = 0, 1
-        self.serving = Serving(DISCLOSURE) if isinstance(self.chat, OfflineJudge) else serving or Serving()
+        self.serving = Serving(DISCLOSURE) if isinstance(self.chat, OfflineJudge) else serving
         self.warnings: dict[str, str] = {}
         if self.serving.warning:
             self.warn(self.serving.warning)
@@ -208,7 +201,7 @@ class LoadedModel:
         key = (temperature, max_tokens)
         if key not in self._tuned:
             chain = with_each(self._chain, lambda chat: _with(chat, given))
-            tuned = LoadedModel(self.label, chain, {**self.identity, **given}, self._shared, self.serving)
+            tuned = LoadedModel(self.label, chain, {**self.identity, **given}, self.serving, self._shared)
             for name in given:
                 if _field(self.chat, name) is None:
                     tuned._warn_of_missing(name)
@@ -276,11 +269,8 @@ class LoadedModel:
             return self.serving.context
         chat: Any = self.chat
         address = str(getattr(chat, "root_async_client", None) and chat.root_async_client.base_url)
-        if (
-            capabilities.speaks_chat_completions(self.chat)
-            and "://" in address
-            and "api.openai.com" not in address
-        ):
+        elsewhere = "://" in address and "api.openai.com" not in address
+        if elsewhere and capabilities.speaks_chat_completions(chat):
             await hold_connections()
             client = chat.root_async_client.with_options(max_retries=0, timeout=PATIENCE)
             for path in ("/models", f"{address.rstrip('/').removesuffix('/v1')}/props"):

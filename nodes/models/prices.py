@@ -45,10 +45,10 @@ def cost_usd(
     >>> cost_usd("somebody:their-own-model", 1000, 0, 100) is None
     True
     """
-    if label in FREE or not is_priced(label):
+    if label in FREE or (rates := _GIVEN.get(label) or _listed_rates(label)) is None:
         return 0.0 if label in FREE else None
     sent, cached, written, kept = input_tokens, cached_input_tokens, output_tokens, kept_input_tokens
-    if (rates := _GIVEN.get(label) or _flat_rates(label)) is None:
+    if not rates:
         # Rates that depend on the call's length: the list itself is asked.
         tokens = {"input_tokens": sent, "cache_read_tokens": cached, "cache_write_tokens": kept}
         return float(_listed(label, **tokens, output_tokens=written).total_price)
@@ -64,7 +64,7 @@ def is_priced(label: str) -> bool:
     >>> is_priced("openai:gpt-4o-mini"), is_priced("ollama:llama3.2")
     (True, False)
     """
-    return label in FREE or label in _GIVEN or _is_listed(label)
+    return label in FREE or label in _GIVEN or _listed_rates(label) is not None
 
 
 def _listed(label: str, **tokens: int) -> PriceCalculation:
@@ -81,30 +81,26 @@ def listed_window(label: str) -> int | None:
     >>> listed_window("openai:gpt-4o-mini"), listed_window("somebody:their-own-model")
     (128000, None)
     """
-    return _listed(label).model.context_window if _is_listed(label) else None
+    return None if _listed_rates(label) is None else _listed(label).model.context_window
 
 
 @lru_cache(maxsize=512)
-def _is_listed(label: str) -> bool:
-    with suppress(LookupError):
-        # A name of ours that has no colon would be looked for with all providers.
-        price = _listed(label).model_price if ":" in label else None
-        # A model whose tokens have no price, one of pictures perhaps, is not free.
-        return price is not None and price.input_mtok is not None and price.output_mtok is not None
-    return False
-
-
-@lru_cache(maxsize=512)
-def _flat_rates(label: str) -> _Rates | None:
-    """Return what a model's tokens cost; None where rates depend on the count.
+def _listed_rates(label: str) -> _Rates | None:
+    """Return what a model's tokens cost: nothing where rates depend on the count, None where the list has no price.
 
     They are cached, since to ask the list for every call costs more than all else that is done with a reply.
     """
-    # A usage of nothing, since only the rates are wanted.
-    price = _listed(label).model_price
-    own = price.input_mtok, price.cache_read_mtok, price.cache_write_mtok, price.output_mtok
-    # Without a rate of their own, tokens read from a cache or written to it cost what all others do. A rate that
-    # depends on the number of tokens is an object of tiers, not a number.
-    rates = [price.input_mtok if rate is None else rate for rate in own]
-    flat = [rate for rate in rates if isinstance(rate, Decimal)]
-    return tuple(flat) if len(flat) == len(rates) else None
+    with suppress(LookupError):
+        # A name of ours that has no colon would be looked for with all providers. A usage of nothing, since only the
+        # rates are wanted.
+        price = _listed(label).model_price if ":" in label else None
+        # A model whose tokens have no price, one of pictures perhaps, is not free.
+        if price is None or price.input_mtok is None or price.output_mtok is None:
+            return None
+        own = price.input_mtok, price.cache_read_mtok, price.cache_write_mtok, price.output_mtok
+        # Without a rate of their own, tokens read from a cache or written to it cost what all others do. A rate that
+        # depends on the number of tokens is an object of tiers, not a number.
+        rates = [price.input_mtok if rate is None else rate for rate in own]
+        flat = [rate for rate in rates if isinstance(rate, Decimal)]
+        return tuple(flat) if len(flat) == len(rates) else ()
+    return None

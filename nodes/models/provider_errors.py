@@ -115,6 +115,8 @@ class ProviderFault:
         status, spent = _status(causes, errors, codes), bool(codes & _SPENT)
         misformed = bool(codes & _MISFORMED) or any("has no choices" in str(cause) for cause in causes)
         lost = status is None and any(map(_lost, causes))
+        # There was no connection to send the request over.
+        unsent = any(_has_name(cause, _NO_CONNECTION) for cause in causes)
         too_long = status not in {None, 429} and any(_TOO_LONG.search(str(cause)) for cause in causes)
         # A response with status 200 is raised where it holds no reply; the next one may hold one.
         passes = status is not None and (status in {408, 409, 429} or status >= 500 or status < 300)
@@ -132,9 +134,7 @@ class ProviderFault:
             retry_after=retry_after(headers, errors),
             spent=spent,
             misformed=misformed,
-            # Unless there was no connection to send the request over.
-            may_be_billed=status in _GIVEN_UP
-            or (lost and not any(_has_name(c, _NO_CONNECTION) for c in causes)),
+            may_be_billed=status in _GIVEN_UP or (lost and not unsent),
             obstacle=met if status is None else _ADVICE["401"] if status == 401 else "",
         )
 

@@ -107,7 +107,7 @@ class RateLimiter:
     """Let calls to one model start in the order in which they came, as the model's and the run's limits allow.
 
     Args:
-        rate_limits: the limits of this model.
+        limits: those of this model.
         run_limit: bounds the calls in flight at all models of the run together.
         model: its name, for the log.
         waits: gets a note while all calls are held back.
@@ -115,20 +115,15 @@ class RateLimiter:
     """
 
     def __init__(
-        self,
-        rate_limits: RateLimits,
-        run_limit: asyncio.Semaphore,
-        model: str = "",
-        waits: Waits | None = None,
-        book: Book | None = None,
+        self, limits: RateLimits, run_limit: asyncio.Semaphore, model: str, waits: Waits, book: Book | None
     ) -> None:
-        self.concurrency = AdaptiveConcurrency(rate_limits.concurrency, model)
+        self.concurrency = AdaptiveConcurrency(limits.concurrency, model)
         self.in_flight = 0
-        self._run_limit, self._retry_policy = run_limit, rate_limits.retry_policy
+        self._run_limit, self._retry_policy = run_limit, limits.retry_policy
         self._queue: deque[asyncio.Future[None]] = deque()
-        self._requests = _limiter(rate_limits.requests_per_minute, REQUESTS_BURST, "requests", book)
-        self._tokens = _limiter(rate_limits.tokens_per_minute, TOKENS_BURST, "tokens", book)
-        self._waits = waits or Waits()
+        self._requests = _limiter(limits.requests_per_minute, REQUESTS_BURST, "requests", book)
+        self._tokens = _limiter(limits.tokens_per_minute, TOKENS_BURST, "tokens", book)
+        self._waits = waits
         self._refusals = 0
         # By the event loop's clock.
         self._refused_since, self._closed_until = 0.0, 0.0

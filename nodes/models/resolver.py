@@ -30,7 +30,7 @@ from . import local_model, prices
 from .capabilities import field_of
 from .connections import REDIRECT_HOOKS, close_with_loop, http_clients
 from .loaded_model import LoadedModel, Serving
-from .model_chains import Chain, chats_in, identity_of_name, label_of
+from .model_chains import Chain, chats_in, identity_of_chain, identity_of_name, label_of
 from .provider_errors import shown_cause
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def load(spec: ModelSpec, loop: object) -> LoadedModel:
             close_with_loop(loop, *made.clients)
             identity = {**identity_of_name(made.spec or spec), **made.identity}
             serving = (made.serving or Serving(context=spec.context_window))._replace(max_wait=spec.max_wait)
-            models[key] = LoadedModel(spec.name, made.chat, identity, serving=serving)
+            models[key] = LoadedModel(spec.name, made.chat, identity, serving)
         return models[key]
 
 
@@ -79,7 +79,8 @@ def loaded(spec: ModelSpec, loop: object) -> LoadedModel | None:
 
 def wrap(model: Chain) -> LoadedModel:
     """Make a loaded model of a model object of the caller's own, to be called on any event loop."""
-    return LoadedModel(label_of(next(chats_in(model))), model, shared=True)
+    label = label_of(next(chats_in(model)))
+    return LoadedModel(label, model, identity_of_chain(label, model), Serving(), shared=True)
 
 
 class _Made(NamedTuple):
@@ -181,10 +182,8 @@ def _registered(spec: ModelSpec) -> BaseChatModel:
         problem = f"the provider {provider!r} cannot create {spec}: {type(error).__name__}: {error}"
         raise UsageError(problem) from shown_cause(error)
     if not isinstance(chat, BaseChatModel):
-        kind = type(chat).__name__
-        raise UsageError(
-            f"the provider {provider!r} made a {kind}, not a LangChain chat model (BaseChatModel)"
-        )
+        made = f"{type(chat).__name__}, not a LangChain chat model (BaseChatModel)"
+        raise UsageError(f"the provider {provider!r} made a {made}")
     _further_parameters(spec, type(chat))
     return chat
 

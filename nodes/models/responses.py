@@ -131,19 +131,15 @@ def replace_surrogates(value: Any) -> Any:
     True
     """
     if isinstance(value, str):
-        return _text(value)
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            # Through UTF-16, where two halves side by side become the character that they stand for.
+            return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        return value
     if isinstance(value, dict):
-        return {_text(str(name)): replace_surrogates(inner) for name, inner in value.items()}
+        return {replace_surrogates(str(name)): replace_surrogates(inner) for name, inner in value.items()}
     return [replace_surrogates(inner) for inner in value] if isinstance(value, list) else value
-
-
-def _text(text: str) -> str:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        # Through UTF-16, where two halves side by side become the character that they stand for.
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return text
 
 
 # What a request took

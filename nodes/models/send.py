@@ -72,7 +72,8 @@ class CallMiddleware:
 
     async def __call__(self, call: Call, send: Send) -> Reply:
         """Answer the call; ``send`` is one attempt at the provider."""
-        return await call_with_retry(call, with_timeout(send, DEFAULT_RETRY_POLICY.timeout))
+        policy = DEFAULT_RETRY_POLICY
+        return await call_with_retry(call, with_timeout(send, policy.timeout), policy)
 
     def invalidate(self, calls: Sequence[Call]) -> None:
         """Take note that the replies to these calls could not be used, so that a later run asks for other ones."""
@@ -153,9 +154,7 @@ def invalidate(calls: Sequence[Call]) -> None:
     (call_middleware.get() or _NO_RUN).invalidate(calls)
 
 
-async def call_with_retry(
-    call: Call, send: Send, retry_policy: RetryPolicy = DEFAULT_RETRY_POLICY, waits: Waits = _WAITS
-) -> Reply:
+async def call_with_retry(call: Call, send: Send, policy: RetryPolicy, waits: Waits = _WAITS) -> Reply:
     """Send a call until it succeeds, fails for good, or has had all its attempts or waited for as long as it may.
 
     Waits grow exponentially, with full jitter; a ``Retry-After`` is honoured as far as ``max_wait`` allows.
@@ -163,14 +162,13 @@ async def call_with_retry(
     Args:
         call: what is sent.
         send: makes one attempt; ``with_timeout`` limits how long it may take.
-        retry_policy: how many attempts, and how long to wait between them.
+        policy: how many attempts, and how long to wait between them.
         waits: gets a note of each wait.
 
     Raises:
         ModelCallError: the error of the last attempt.
     """
-    policy, own = retry_policy, call.model.serving.max_wait
-    if own is not None:
+    if (own := call.model.serving.max_wait) is not None:
         policy = replace(policy, max_wait=min(own, policy.max_wait))
     attempts, late, waited = 0, 0, 0.0
     while True:
@@ -291,9 +289,8 @@ async def draw_samples(call: Call, size: int) -> list[tuple[Call, Reply]]:
                 # Some servers ignore the parameter without a word.
                 model.drop(SEVERAL, request.parameters)
             elif len(sampled) < size:
-                model.warn(
-                    f"{model.label} gave fewer replies to one request than asked for; the rest was requested"
-                )
+                few = "gave fewer replies to one request than asked for; the rest was requested"
+                model.warn(f"{model.label} {few}")
     # With the same seed in every call, all samples would be the same reply.
     seed, numbers = model.seed, range(len(sampled) + 1, size + 1)
     calls = [_numbered(call, n, {} if seed is None else {"seed": seed + n - 1}) for n in numbers]

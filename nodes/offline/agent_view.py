@@ -1,4 +1,7 @@
-"""Show an agent of the offline judge what it judges by: the evidence on the texts, the scale, and the turns before."""
+"""Show an agent of the offline judge what it judges by: the evidence on the texts, the scale, and the turns before.
+
+What it answers is a ``Response``.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 from ..delimiters import Section
-from .features import FEATURES, Case, weights_of
-from .text_profile import profile
-from .written_reply import Response
+from .features import FEATURES, Case, profile, weights_of
 
 Qualities = tuple[float, ...]
 """One quality for a score, two for a comparison; each from 0 to 1."""
@@ -35,6 +36,26 @@ class Spoken:
     agent: str
     role: str
     text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """Hold what an agent says: its prose, and the values that its form asks for.
+
+    Attributes:
+        prose: the reasons, the objection, or the whole message.
+        values: one score, or one for each answer.
+        no_issue: whether a critic declares that there is nothing to object to.
+        winner: ``"1"`` or ``"2"`` of a vote.
+        kind: what a speech did, as an auditor labels it; ``answers``: whether it took up the one before.
+    """
+
+    prose: str
+    values: tuple[float, ...] = ()
+    no_issue: bool = False
+    winner: str = ""
+    kind: str = ""
+    answers: bool = False
 
 
 # The label of a quoted turn, such as ``critic, round 2``; all other labels name a text.

@@ -1,8 +1,12 @@
-"""Make the offline judge a LangChain chat model."""
+"""Make the offline judge a LangChain chat model, which replies in text or with the JSON object of a schema."""
 
 from __future__ import annotations
 
+import json
 import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from itertools import cycle
 from operator import itemgetter
 from typing import Any
 
@@ -17,8 +21,8 @@ from pydantic import BaseModel
 from typing_extensions import override
 
 from ..delimiters import fenced_sections
+from .agent_view import Response
 from .offline_roles import respond
-from .written_reply import as_json, as_text
 
 DISCLOSURE = "The offline judge is no language model: it scores by lexical statistics of the texts."
 
@@ -94,3 +98,98 @@ source. Taken together, this is near the top of the scale.
         parsed = RunnablePassthrough.assign(parsed=itemgetter("raw") | parser, parsing_error=lambda _: None)
         failed = RunnablePassthrough.assign(parsed=lambda _: None)
         return RunnableMap(raw=model) | parsed.with_fallbacks([failed], exception_key="parsing_error")
+
+
+def as_text(response: Response, form: str) -> str:
+    """Write a reply in plain text: prose, then the value on the last line (or two).
+
+    >>> print(as_text(Response("Well put.", values=(4.0,)), "score"))
+    Well put.
+    Score: 4
+    """
+    values, lines = response.values, [response.prose]
+    if form == "vote":
+        lines.append(f"Vote: {response.winner}")
+    elif form == "turn_label":
+        lines = [f"Kind: {response.kind}", f"Answers: {'yes' if response.answers else 'no'}"]
+    elif form in ("text", "steps", "personas", "critique"):
+        lines += ["NO ISSUE"] if response.no_issue else []
+    # A form of another package: the value is written as every reader of scores finds it.
+    elif form == "score" or (form != "pair" and len(values) == 1):
+        lines.append(f"Score: {values[0]:g}")
+    else:
+        lines += [f"Score of answer {number}: {value:g}" for number, value in enumerate(values, start=1)]
+    return "\n".join(lines)
+
+
+def as_json(response: Response, properties: Iterable[str], high: float | None = None) -> str:
+    """Write a reply as the JSON object that a schema asks for.
+
+    Args:
+        response: what the role says.
+        properties: names of the object's properties, or name to schema: one whose name means nothing to the offline
+            judge is filled in by its type.
+        high: the highest score; numbers whose maxima add up to it are parts of the score.
+
+    >>> as_json(Response("Well put.", values=(4.0,)), ["reasoning", "score"])
+    '{"reasoning": "Well put.", "score": 4.0}'
+    >>> as_json(Response("Well put.", values=(4.5,)), {"grade": {"type": "integer"}, "why": {"type": "string"}})
+    '{"grade": 4, "why": "Well put."}'
+
+    Raises:
+        ValueError: the schema asks for a property of which neither name nor type says what it is to be.
+    """
+    schemas = properties if isinstance(properties, Mapping) else {name: {} for name in properties}
+    values = response.values
+    most = [schema["maximum"] for schema in schemas.values() if "maximum" in schema]
+    if values and high is not None and len(most) != len(values) and sum(most) == high * len(values):
+        # Each value is divided into whole parts: of 63 in six parts, the first three are 11 and the others 10.
+        parts = len(most) // len(values)
+        values = tuple((value + parts - 1 - part) // parts for part in range(parts) for value in values)
+    return json.dumps(_object(replace(response, values=values), schemas), ensure_ascii=False)
+
+
+_FIELDS: dict[str, Callable[[Response], Any]] = {
+    "reasoning": lambda response: response.prose,
+    "feedback": lambda response: response.prose,
+    "score": lambda response: response.values[0],
+    "score_1": lambda response: response.values[0],
+    "score_2": lambda response: response.values[1],
+    "no_issue": lambda response: response.no_issue,
+    "winner": lambda response: response.winner,
+    "kind": lambda response: response.kind,
+    "answers": lambda response: response.answers,
+    # Without the number at the start of each line, as a list in JSON has it.
+    "steps": lambda response: [line.split(" ", 1)[1] for line in response.prose.splitlines()],
+}
+
+
+def _object(response: Response, schemas: Mapping[str, Any]) -> dict[str, Any]:
+    # Two numbers of unknown names in a comparison are those of the first answer and of the second.
+    numbers = cycle(response.values)
+    return {
+        name: _FIELDS[name](response) if name in _FIELDS else _by_type(response, name, schema, numbers)
+        for name, schema in schemas.items()
+    }
+
+
+def _by_type(response: Response, name: str, schema: Mapping[str, Any], numbers: Iterator[float]) -> Any:
+    """Fill in a property by what its schema says of it."""
+    kind = schema.get("type")
+    if options := schema.get("enum"):
+        return response.winner if response.winner in options else options[0]
+    if kind in ("number", "integer") and response.values:
+        value = min(max(next(numbers), schema.get("minimum", -math.inf)), schema.get("maximum", math.inf))
+        return round(value) if kind == "integer" else value
+    if kind == "array":
+        return [_by_type(response, name, schema.get("items") or {"type": "string"}, numbers)]
+    if kind == "object":
+        return _object(response, schema.get("properties") or {})
+    if kind == "boolean":
+        return response.no_issue
+    if kind == "string":
+        return response.prose
+    raise ValueError(
+        f"the offline judge cannot fill in {name!r}: its schema has no type that it knows, nor is it one of "
+        f"{', '.join(_FIELDS)}"
+    )

@@ -15,10 +15,20 @@ from itertools import cycle, islice
 from typing import Any
 
 from ..delimiters import Section
-from .agent_view import View, between, distance, listed, pull, sentence, sentences, shortened, spoken, topics
-from .features import weights_of
-from .text_profile import WORDS, profile
-from .written_reply import Response
+from .agent_view import (
+    Response,
+    View,
+    between,
+    distance,
+    listed,
+    pull,
+    sentence,
+    sentences,
+    shortened,
+    spoken,
+    topics,
+)
+from .features import WORDS, profile, weights_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +92,8 @@ def critic(view: View) -> Response:
     claim = f"a score of {spoken(values)} is too {'low' if up else 'high'}"
     if view.compares:
         claim = f"scores of {spoken(values)} are too hard on answer {1 if up else 2}"
-    said = f"{temper.opening.replace('{claim}', claim)} {sentence(piece)}"
-    return Response(f"{said} I would give {spoken(preferred)}.")
+    objection = f"{temper.opening.replace('{claim}', claim)} {sentence(piece)}"
+    return Response(f"{objection} I would give {spoken(preferred)}.")
 
 
 def tie_breaker(view: View) -> Response:

@@ -148,7 +148,7 @@ def own_object(text: str, shown: Shown, names: Collection[str]) -> dict[str, Any
     whole = whole_object(text)
     if whole is not None and is_repeated(whole, shown):
         raise RepeatedError
-    if whole is not None or "{" not in text:
+    if whole is not None:
         return whole
     stated_objects = list(objects(text))
     own = [stated for stated in stated_objects if not _stands_in(stated.entries, shown)]

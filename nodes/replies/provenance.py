@@ -19,7 +19,7 @@ from typing import ClassVar, Generic, NamedTuple, TypeVar
 
 from .json_fields import Field, closing_object, objects
 from .own_words import GAP, both_ends, plain, replaced, unmarked
-from .shown import NOTHING, Place, RepeatedError, Shown, fold, latin
+from .shown import NOTHING, Place, RepeatedError, Shown, latin, tells
 from .vocabulary import SCORE_WORDS, any_of, in_any_case, introduces, pattern
 
 Span = tuple[int, int]
@@ -101,7 +101,7 @@ class Grammar(ABC, Generic[ValueT]):
     def statements(self, words: str) -> Statements[ValueT]:
         """Return the statements that count in a text, also those of an object that closes it."""
         # Such an object is a line with a label like any other.
-        closing = closing_object(words) if self.is_answer else None
+        closing = closing_object(words) if self.is_answer and "}" in words else None
         values = self.from_fields(closing.entries) if closing else ()
         if closing is None or not values:
             return self.find(words)
@@ -258,13 +258,16 @@ def _origin(words: str, span: Span, shown: Shown, *, plain: bool) -> _Origin:
     closes = stops and not _HAS_WORD.search(words, _line_end(words, end))
     line = starts and stops
     if stands is not None:
+        # The passage may hold more than the statement: sentences before or behind it.
+        sentences_before = _SENTENCE_END.split(words[passage_at : span[0]])[:-1]
+        sentences_behind = _SENTENCE_END.split(words[span[1] : passage_end])[1:]
         # Agents copy each other's reasons, and disown what another one has said while they keep to their own.
         judged = place == "judged" and (
             in_quotation
             or not plain
             or "\n" in words[passage_at : span[0]]
             or _disowns(words[end : end + 400].lstrip(" \n\x00"))
-            or _is_long(words, span, (passage_at, passage_end))
+            or any(len(_WORD.findall(part)) >= _FEWEST_WORDS for part in sentences_before + sentences_behind)
         )
         if judged or _is_announced(words, at, shown.of(place)):
             return _Origin(_Doubt.REPRINTED)
@@ -334,7 +337,7 @@ def _passage(words: str, span: Span, shown: Shown) -> tuple[int, int, Place] | N
     place = shown.place_of(lines[0])
     if place is None and len(lines) > 2 and all(shown.place_of(line) for line in lines[1:]):
         return at, end, shown.place_of(lines[-1]) or "judged"
-    if place is None and fold(words[at:end]).tells:
+    if place is None and tells(words[at:end]):
         return None
     before = [match.start() for match in _WORD.finditer(words, max(0, at - 900), at)][-_MOST_WORDS:]
     if place is None and before:
@@ -351,13 +354,6 @@ def _passage(words: str, span: Span, shown: Shown) -> tuple[int, int, Place] | N
             break
         end = match.end()
     return at, end, place
-
-
-def _is_long(words: str, span: Span, passage: Span) -> bool:
-    """Whether a passage holds more than the statement: a sentence before or behind it."""
-    before = _SENTENCE_END.split(words[passage[0] : span[0]])
-    after = _SENTENCE_END.split(words[span[1] : passage[1]])
-    return any(len(_WORD.findall(part)) >= _FEWEST_WORDS for part in (*before[:-1], *after[1:]))
 
 
 _WORD = re.compile(r"[^\W_]+")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
@@ -45,13 +45,12 @@ _LONG_WORDS = re.compile(r"[a-z]{4,}")
 class Shown:
     """Hold what an agent was shown: the texts under judgement, and what other agents said.
 
-    With neither, a reader knows no texts and takes whatever stands in quotation marks for a quotation. ``prepare`` is
-    what a reader does to a reply before it takes passages from it.
+    With neither, a reader knows no texts and takes whatever stands in quotation marks for a quotation.
     """
 
     judged: tuple[str, ...] = ()
     said: tuple[str, ...] = ()
-    prepare: Callable[[str], str] = field(default=str, compare=False, repr=False)
+    _prepare: Callable[[str], str] = field(default=str, init=False, compare=False, repr=False)
 
     @classmethod
     def in_prompt(cls, prompt: str, agent: str = "") -> Shown:
@@ -74,7 +73,14 @@ class Shown:
 
     def of(self, place: Place | None) -> Shown:
         """Return the texts of one place: agents say again how they introduce what they repeat of a judged text."""
-        return replace(self, said=()) if place == "judged" else replace(self, judged=())
+        texts = Shown(self.judged) if place == "judged" else Shown((), self.said)
+        return texts.prepared(self._prepare)
+
+    def prepared(self, prepare: Callable[[str], str]) -> Shown:
+        """Return the same texts; ``prepare`` is what a reader does to a reply before it takes passages from it."""
+        texts = Shown(self.judged, self.said)
+        object.__setattr__(texts, "_prepare", prepare)
+        return texts
 
     def place_of(self, passage: str) -> Place | None:
         """Return where a part of a reply stands word for word; None where it stands in none of the texts.
@@ -87,7 +93,7 @@ class Shown:
         places = [(place, text) for place, text in places if not lacks_word(text, passage)]
         if not places or not (folded := fold(passage)).flat.strip():
             return None
-        return next((place for place, text in places if _holds(text, folded, self.prepare)), None)
+        return next((place for place, text in places if _holds(text, folded, self._prepare)), None)
 
 
 NOTHING = Shown()
@@ -123,6 +129,11 @@ def fold(text: str) -> Folded:
     text = text.translate(_WORDS_ALONE).casefold()
     lines = (" ".join(line.split()) for line in text.split("\n"))
     return Folded(f" {' '.join(text.split())} ", "\n".join(["", *lines, ""]))
+
+
+def tells(passage: str) -> bool:
+    """Tell whether a passage says enough to be found again; see ``Folded.tells``."""
+    return fold(passage).tells
 
 
 def lacks_word(text: str, passage: str) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 from typing import ClassVar, TypeVar
@@ -43,13 +43,16 @@ def own_statements(reply: str, shown: Shown, grammar: Grammar[ValueT]) -> tuple[
     Raises:
         ReplyError: the reply is too long, or all that it states may be a reprint.
     """
-    whole = without_repeats(plain(possible_answers(reply, shown)[0]), shown)
-    entries = fields(whole) if grammar.is_answer else None
+    whole = plain(possible_answers(reply, shown)[0])
+    entries = None
+    if "{" in whole:
+        whole = without_repeats(whole, shown)
+        entries = fields(whole) if grammar.is_answer else None
     if entries is not None:
         return [Statement(Strength.LABEL, 0, 0, value) for value in grammar.from_fields(entries)], ""
     words = unmarked(own_words(whole, answers=grammar.is_answer, keep=shown != NOTHING))
     try:
-        own = own_among(grammar.prepare(words), replace(shown, prepare=grammar.prepare), grammar)
+        own = own_among(grammar.prepare(words), shown.prepared(grammar.prepare), grammar)
     except RepeatedError as error:
         raise repeated(reply, grammar.what) from error
     return own, words

@@ -201,8 +201,8 @@ def _closing_comparison(text: str) -> Iterator[Statement[Vote]]:
     closing = _SENTENCES.split(text[-1000:].strip())[-1]
     if closing.endswith("?"):
         return
-    found = (match for match in _MORE.finditer(closing) if not _NEGATION.search(match["between"]))
-    praised = {match["vote"] for match in found if not _supposed(closing, match.start())}
+    comparisons = (match for match in _MORE.finditer(closing) if not _NEGATION.search(match["between"]))
+    praised = {match["vote"] for match in comparisons if not _supposed(closing, match.start())}
     if len(praised) == 1 and (vote := _named(praised.pop())):
         at = text.rindex(closing)
         yield Statement(Strength.COMPARISON, at, at + len(closing), vote, conclusive="\n" not in text[:2000])

@@ -26,10 +26,6 @@ from .protocol_settings import (
     SingleSettings,
 )
 from .wrapper_settings import (
-    CalibratedSettings,
-    CascadeSettings,
-    RepeatedSettings,
-    ReviewSettings,
     WrapperSettings,
 )
 
@@ -37,8 +33,6 @@ __all__ = [
     "PAPERS",
     "REPLY_LIMITS",
     "BaselineSettings",
-    "CalibratedSettings",
-    "CascadeSettings",
     "ChatEvalSettings",
     "DebateSettings",
     "EnsembleSettings",
@@ -50,8 +44,6 @@ __all__ = [
     "MultiagentSettings",
     "PositionSettings",
     "RefereeSettings",
-    "RepeatedSettings",
-    "ReviewSettings",
     "Role",
     "SamreSettings",
     "Settings",

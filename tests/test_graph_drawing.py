@@ -6,15 +6,18 @@ A drawing that was changed on purpose is stored anew by running this file with `
 import json
 import os
 import re
+import signal
+import subprocess
 from collections import Counter
 from importlib import import_module
 from importlib.util import find_spec
 from itertools import combinations
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from jurygraph.eval.cli import studio
 from jurygraph.eval.cli.graph_drawing import drawing, mermaid
 from jurygraph.eval.cli.studio import configuration
 from jurygraph.graphs.registry import protocols
@@ -130,7 +133,13 @@ def test_jobs_and_reload_reach_langgraphs_server(command: Command, monkeypatch: 
     if find_spec("langgraph_api") is None:
         pytest.skip("the server's package is not installed")
     served: list[list[str]] = []
-    monkeypatch.setattr(studio, "_serve", lambda arguments: served.append(arguments) or 0)  # type: ignore[func-returns-value]
+
+    def started(command: list[str], **_how: Any) -> Any:
+        served.append(command[3:])
+        return SimpleNamespace(wait=lambda: 0)
+
+    monkeypatch.setattr(subprocess, "Popen", started)
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
     for given in ("", "--jobs 4", "--reload --jobs 2"):
         assert command("studio", *given.split()) == 0
     jobs = "--n-jobs-per-worker"

@@ -85,6 +85,11 @@ class UsageTotals:
         return None if total is None or not self.judgements else total / self.judgements
 
 
+def _tokens(usage: Usage) -> str | int:
+    # A function and no lambda: one in an annotation would look for ``short`` among the names of the class.
+    return usage.shown_tokens(short) if usage.uncounted else usage.tokens
+
+
 @dataclass
 class Overview:
     """Sums up one protocol on one aspect: verdicts, means and usage.
@@ -108,7 +113,7 @@ class Overview:
     usage: Annotated[
         Usage,
         Column("calls", of=lambda usage: usage.calls),
-        Column("tokens", form="short", of=lambda of: of.shown_tokens(short) if of.uncounted else of.tokens),
+        Column("tokens", form="short", of=_tokens),
         Column("cost", form="money", of=lambda of: "unknown" if of.cost_usd is None else of.cost_usd),
     ] = NO_USAGE
     stop_reasons: Annotated[

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from jurygraph.eval.cli.app import app
 from jurygraph.eval.journal.admin import prune, summarize
+from jurygraph.eval.journal.call_journal import KeyFilter
 from jurygraph.eval.journal.records import Batch
 from jurygraph.state.errors import UsageError
 from jurygraph.state.transcript import Usage
@@ -132,6 +133,15 @@ async def test_a_call_takes_half_a_kilobyte_at_most_and_is_pruned_from_the_disk(
     assert before / 1280 - len(reply) < 512
     assert prune(file, run="a") == 1280
     assert summarize(file).bytes < before / 5
+
+
+def test_the_filter_misses_no_key_and_is_seldom_wrong_about_strangers() -> None:
+    seen = KeyFilter()
+    noted = [os.urandom(16) for _ in range(100_000)]
+    for key_of_call in noted:
+        seen.add(key_of_call)
+    assert all(map(seen.may_hold, noted))
+    assert sum(seen.may_hold(os.urandom(16)) for _ in range(10_000)) < 20
 
 
 @pytest.fixture

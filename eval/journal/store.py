@@ -237,12 +237,16 @@ class Store:
         return spent_by(rows)
 
     @transaction
-    def keys(self, connection: Connection, most: int) -> set[bytes] | None:
-        """Return every key of the journal; None where there are more than so many."""
-        # No count of all, since that of millions would take seconds.
-        rows = connection.scalars(select(calls.c.key).limit(most + 1), execution_options={"yield_per": 1000})
-        keys = set(rows)
-        return keys if len(keys) <= most else None
+    def note_keys(self, connection: Connection, note: Callable[[bytes], None], most: int) -> bool:
+        """Call a function with every key of the journal, unless there are more than so many; return whether it did."""
+        keys = select(calls.c.key)
+        # The count of a few of them, since that of millions would take seconds.
+        some = keys.limit(most + 1).subquery()
+        if (connection.scalar(select(func.count()).select_from(some)) or 0) > most:
+            return False
+        for key in connection.scalars(keys, execution_options={"yield_per": 1000}):
+            note(key)
+        return True
 
     def write(self, rows: Sequence[Row]) -> None:
         """Add calls and free their claims; a call that was written before is left as it is."""

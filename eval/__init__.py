@@ -13,42 +13,42 @@ if TYPE_CHECKING:
     from .datasets.dataset import Dataset as Dataset
     from .datasets.dataset import load_dataset as load_dataset
     from .engines.ray_engine import Ray as Ray
-    from .equal_budget.versus_runner import Versus as Versus
-    from .equal_budget.versus_runner import aversus as aversus
-    from .equal_budget.versus_runner import versus as versus
+    from .experiments import Sweep as Sweep
+    from .experiments import asweep as asweep
+    from .experiments import sweep as sweep
+    from .experiments.redteam import RedTeam as RedTeam
+    from .experiments.redteam import aredteam as aredteam
+    from .experiments.redteam import redteam as redteam
+    from .experiments.versus_runner import Versus as Versus
+    from .experiments.versus_runner import aversus as aversus
+    from .experiments.versus_runner import versus as versus
+    from .experiments.whatif import WhatIf as WhatIf
+    from .experiments.whatif import awhatif as awhatif
+    from .experiments.whatif import whatif as whatif
     from .gates.gates import check as check
     from .metrics import measure as measure
-    from .red_team.redteam import RedTeam as RedTeam
-    from .red_team.redteam import aredteam as aredteam
-    from .red_team.redteam import redteam as redteam
     from .results.agreement import agreement as agreement
     from .results.evaluation import Evaluation as Evaluation
     from .results.merge import merge as merge
     from .results.results import Result as Result
     from .run.runner import aevaluate as aevaluate
     from .run.runner import evaluate as evaluate
-    from .sweeps import Sweep as Sweep
-    from .sweeps import asweep as asweep
-    from .sweeps import sweep as sweep
-    from .what_if.whatif import WhatIf as WhatIf
-    from .what_if.whatif import awhatif as awhatif
-    from .what_if.whatif import whatif as whatif
 
 _NAMES = {
     "analysis": "Study",
     "datasets": "Dataset load_dataset",
     "engines.ray_engine": "Ray",
-    "equal_budget.versus_runner": "Versus aversus versus",
+    "experiments.versus_runner": "Versus aversus versus",
     "gates.gates": "check",
     "metrics": "measure",
-    "red_team.redteam": "RedTeam aredteam redteam",
+    "experiments.redteam": "RedTeam aredteam redteam",
     "results.agreement": "agreement",
     "results.evaluation": "Evaluation",
     "results.merge": "merge",
     "results.results": "Result",
     "run.runner": "aevaluate evaluate",
-    "sweeps": "Sweep asweep sweep",
-    "what_if.whatif": "WhatIf awhatif whatif",
+    "experiments": "Sweep asweep sweep",
+    "experiments.whatif": "WhatIf awhatif whatif",
 }
 _MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
 __all__ = list(_MODULES)

@@ -180,7 +180,7 @@ class Protocol(Generic[SettingsT]):
         agents: from settings to how many speak at a node, where there are several; drawings say it.
         phases: of a node at which nobody speaks and all meet, which outcomes can follow on each node that leads to it;
             drawings show the phases in its place.
-        ablations: ready-made sweeps; those of the bundled protocols are data of ``eval.sweeps``.
+        ablations: ready-made sweeps; those of the bundled protocols are data of ``eval.experiments``.
     """
 
     name: str

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
-import jurygraph.eval.red_team.attacks as attacks_module
+import jurygraph.eval.experiments.attacks as attacks_module
 import pytest
 from jurygraph import UsageError
 from jurygraph.eval import Dataset, redteam
 from jurygraph.eval.datasets.items import CompareItem, ScoreItem
-from jurygraph.eval.red_team.attacks import (
+from jurygraph.eval.experiments.attacks import (
     Attack,
     AttackKind,
     Read,
@@ -24,7 +24,7 @@ from jurygraph.eval.red_team.attacks import (
     valued,
     write,
 )
-from jurygraph.eval.red_team.redteam import Drawn, RedTeamOptions, _is_forged
+from jurygraph.eval.experiments.redteam import Drawn, RedTeamOptions, _is_forged
 from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.nodes.replies import Shown
 from jurygraph.state.transcript import turn_without_model

@@ -223,7 +223,7 @@ ALLOWED = {
     ("eval/cli/app.py", "review"),
     ("eval/review/review_queue.py", "debate"),
     # The example of a setting for an opponent, where a judge is held against the usual ones.
-    ("eval/equal_budget/opponents.py", "single"),
+    ("eval/experiments/opponents.py", "single"),
     # The judge that a command attacks where none is named.
     ("eval/cli/experiments.py", "single"),
     # The types of a judge's settings, by the name that a caller writes.

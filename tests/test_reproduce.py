@@ -11,8 +11,8 @@ import pytest
 from jurygraph.eval import load_dataset
 from jurygraph.eval.datasets.dataset import Dataset
 from jurygraph.eval.datasets.items import ScoreItem
-from jurygraph.eval.reproduce.reproduction import find_table, paper_tables, reproduce_table
-from jurygraph.eval.sweeps.presets import ablations
+from jurygraph.eval.experiments.presets import ablations
+from jurygraph.eval.experiments.reproduction import find_table, paper_tables, reproduce_table
 from jurygraph.graphs.registry import find_protocol
 from jurygraph.state.settings import make_settings
 from scipy import stats

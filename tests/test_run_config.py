@@ -7,10 +7,10 @@ import click
 import pytest
 from jurygraph.eval import evaluate
 from jurygraph.eval.cli.app import app
+from jurygraph.eval.experiments import sweep
+from jurygraph.eval.experiments.sweep_plan import SWEEP_WITHOUT, SweepRunOptions
 from jurygraph.eval.results.config import OLD_NAMES, RunConfig, RunLimits
 from jurygraph.eval.run.runner import RunOptions
-from jurygraph.eval.sweeps import sweep
-from jurygraph.eval.sweeps.sweep_plan import SWEEP_WITHOUT, SweepRunOptions
 from jurygraph.nodes.models.retry import DEFAULT_RETRY_POLICY
 from jurygraph.state import UsageError
 from jurygraph.state.checked import field_docstrings

@@ -12,15 +12,15 @@ from jurygraph.eval import evaluate
 from jurygraph.eval.analysis import Study
 from jurygraph.eval.datasets.dataset import Dataset, load_dataset
 from jurygraph.eval.datasets.items import ScoreItem
+from jurygraph.eval.experiments import Axis, Sweep, asweep, plan_sweep, sweep
+from jurygraph.eval.experiments.cell_metrics import MetricKey, leading, metric_keys
+from jurygraph.eval.experiments.cells import Cell, CellResult
+from jurygraph.eval.experiments.shared_calls import bounds, expected_calls, sample_call_shares
+from jurygraph.eval.experiments.sweep_result import aspect_grid, cell_grid, pivot_grid
 from jurygraph.eval.report.labels import interval_note
 from jurygraph.eval.results.evaluation import Evaluation
 from jurygraph.eval.results.results import Result
 from jurygraph.eval.statistics.resampling import Resampling
-from jurygraph.eval.sweeps import Axis, Sweep, asweep, plan_sweep, sweep
-from jurygraph.eval.sweeps.cell_metrics import MetricKey, leading, metric_keys
-from jurygraph.eval.sweeps.cells import Cell, CellResult
-from jurygraph.eval.sweeps.shared_calls import bounds, expected_calls, sample_call_shares
-from jurygraph.eval.sweeps.sweep_result import aspect_grid, cell_grid, pivot_grid
 from jurygraph.eval.tables import Grid, to_csv
 from jurygraph.state.errors import UsageError
 

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 from jurygraph.eval.cli.app import app
+from jurygraph.eval.experiments import sweep, sweep_result
 from jurygraph.eval.report.charts import Panel, columns, lines
 from jurygraph.eval.statistics.resampling import Statistic
-from jurygraph.eval.sweeps import sweep, sweep_result
 from jurygraph.state.errors import UsageError
 from typer.testing import CliRunner
 

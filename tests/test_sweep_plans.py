@@ -10,11 +10,11 @@ from jurygraph.eval import evaluate
 from jurygraph.eval.cli.app import app
 from jurygraph.eval.datasets.dataset import Dataset, load_dataset
 from jurygraph.eval.datasets.items import CompareItem
-from jurygraph.eval.sweeps import Axis, Sweep, plan_ablation, plan_sweep, sweep
-from jurygraph.eval.sweeps.cell_metrics import EXTRAS
-from jurygraph.eval.sweeps.cells import cells
-from jurygraph.eval.sweeps.presets import ablations, fair
-from jurygraph.eval.sweeps.sweep_result import grids
+from jurygraph.eval.experiments import Axis, Sweep, plan_ablation, plan_sweep, sweep
+from jurygraph.eval.experiments.cell_metrics import EXTRAS
+from jurygraph.eval.experiments.cells import cells
+from jurygraph.eval.experiments.presets import ablations, fair
+from jurygraph.eval.experiments.sweep_result import grids
 from jurygraph.graphs.options import RunSettings
 from jurygraph.state.errors import UsageError
 from typer.testing import CliRunner

@@ -10,13 +10,13 @@ from jurygraph.eval.analysis import Study
 from jurygraph.eval.cli.app import app
 from jurygraph.eval.datasets.catalog import SOURCES
 from jurygraph.eval.datasets.items import majority
+from jurygraph.eval.experiments.cell_metrics import MetricKey, measure
+from jurygraph.eval.experiments.cells import Cell, CellResult
 from jurygraph.eval.results.agreement import PreferenceAgreement, agreement
 from jurygraph.eval.results.folder import read_manifest
 from jurygraph.eval.results.results import ResultsFile
 from jurygraph.eval.statistics.resampling import Resampling
 from jurygraph.eval.statistics.tie_policy import DEFAULT_TIE_POLICY, TiePolicy, Ties, Votes
-from jurygraph.eval.sweeps.cell_metrics import MetricKey, measure
-from jurygraph.eval.sweeps.cells import Cell, CellResult
 from jurygraph.state.errors import UsageError
 from jurygraph.state.verdict import Winner
 from typer.testing import CliRunner

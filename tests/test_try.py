@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 from jurygraph.eval.datasets.items import parse_item
 from jurygraph.eval.datasets.selection import Sample, sampled
-from jurygraph.eval.equal_budget.versus_plan import take_up_run
+from jurygraph.eval.experiments.versus_plan import take_up_run
 
 from .on_demand import OnDemand
 from .processes import Command, command_line

@@ -9,8 +9,8 @@ import pytest
 from jurygraph.eval import Study, evaluate, versus
 from jurygraph.eval.datasets.dataset import Dataset
 from jurygraph.eval.datasets.items import Item, ScoreItem
-from jurygraph.eval.equal_budget.equal_spending import Terms
-from jurygraph.eval.equal_budget.finding import Contest, find, findings_of, items_needed
+from jurygraph.eval.experiments.equal_spending import Terms
+from jurygraph.eval.experiments.finding import Contest, find, findings_of, items_needed
 from jurygraph.eval.journal.admin import summarize
 from jurygraph.eval.statistics.resampling import Statistic
 from jurygraph.graphs import debate, repeated

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from jurygraph.eval import evaluate, load_dataset, whatif
-from jurygraph.eval.what_if.whatif import SILENCE, Edit
+from jurygraph.eval.experiments.whatif import SILENCE, Edit
 from jurygraph.graphs import debate, repeated
 from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.state.errors import UsageError

@@ -16,19 +16,19 @@ from ...state.errors import UsageError
 from ...state.transcript import NO_USAGE
 from ..analysis.equal_cost import ensemble_protocols
 from ..datasets.dataset import Dataset, data_options, describe_data, load_dataset
-from ..equal_budget.equal_spending import Terms
-from ..equal_budget.versus_plan import VERSUS_WITHOUT, VersusPlan, plan_versus
-from ..equal_budget.versus_runner import Versus, carry_out_versus
+from ..experiments.attacks import DRAWN, replayed
+from ..experiments.equal_spending import Terms
+from ..experiments.redteam import ATTACKS, carry_out_redteam, plan_redteam
+from ..experiments.versus_plan import VERSUS_WITHOUT, VersusPlan, plan_versus
+from ..experiments.versus_runner import Versus, carry_out_versus
+from ..experiments.whatif import Edit, carry_out_whatif, plan_whatif
 from ..plan.estimator import estimate_table
 from ..plan.plan import count_judged, plan
-from ..red_team.attacks import DRAWN, replayed
-from ..red_team.redteam import ATTACKS, carry_out_redteam, plan_redteam
 from ..results.evaluation import Evaluation, ExperimentResult
 from ..review.audit_labels import FILE, AuditedRole
 from ..run.run_audit import Audit, carry_out_audit, plan_audit
 from ..run.runner import check_run, execute
 from ..tables.grid import Grid, columns_of, cost_in_words, printable
-from ..what_if.whatif import Edit, carry_out_whatif, plan_whatif
 from .option_sets import argument, flag, option, takes_options
 from .plan_options import DATA, PlanOptions
 from .progress import carry_out_to_end

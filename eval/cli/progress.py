@@ -27,9 +27,9 @@ from ..tables.grid import cost_in_words, short
 from .runtime import ALL_JUDGED, CommandConfig, Output, exit_code, interruptible, run_async
 
 if TYPE_CHECKING:
+    from ..experiments.sweep_result import Sweep
     from ..results.evaluation import Evaluation, ExperimentResult
     from ..run.run_audit import Audit
-    from ..sweeps.sweep_result import Sweep
 
 log = logging.getLogger("jurygraph.run")
 

@@ -122,7 +122,7 @@ def report(folders: list[Path] = argument("Folders of runs.", "DIR"), *, chosen:
     --html writes one file that opens without a network connection, with debates to search and read: all of them, or
     the 5000 that are most worth reading.
     """
-    from ..equal_budget.finding import findings_of
+    from ..experiments.finding import findings_of
     from ..report.sections import compose, grids, names_of_tables
 
     chosen.check()

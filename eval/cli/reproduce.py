@@ -13,8 +13,7 @@ import typer
 from ...nodes.offline import DISCLOSURE
 from ..analysis import Study
 from ..datasets.dataset import load_dataset
-from ..report.study_tables import pooled
-from ..reproduce.reproduction import (
+from ..experiments.reproduction import (
     Reproduction,
     find_table,
     paper_tables,
@@ -22,9 +21,10 @@ from ..reproduce.reproduction import (
     reproduce_table,
     without_systems,
 )
+from ..experiments.sweep_plan import SWEEP_WITHOUT, carry_out_sweep
+from ..experiments.sweep_result import Sweep, write_grid
+from ..report.study_tables import pooled
 from ..results.folder import make_folder, write_whole
-from ..sweeps.sweep_plan import SWEEP_WITHOUT, carry_out_sweep
-from ..sweeps.sweep_result import Sweep, write_grid
 from ..tables import Column, Grid, text_column
 from .option_sets import argument, option, takes_options
 from .plan_options import PlanOptions

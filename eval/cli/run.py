@@ -224,7 +224,7 @@ def print_example(out: Output, evaluation: Evaluation) -> bool:
 def print_answer(out: Output, folders: Sequence[Path], metric: str | None = None) -> dict[str, Any]:
     """Print the sentences that head a report on these runs, and return all of them as JSON."""
     from ..analysis import Study
-    from ..equal_budget.finding import findings_of
+    from ..experiments.finding import findings_of
     from ..report.headline import answers, headline
 
     study = Study.of(folders, metric=metric)

@@ -13,13 +13,13 @@ import typer
 from ...graphs.registry import DEFAULT
 from ...nodes.sync_bridge import run_blocking
 from ...state.errors import UsageError
+from ..experiments.cells import Axis
+from ..experiments.presets import FAIR, SweepPreset, ablations, fair, plan_ablation
+from ..experiments.shared_calls import ExpectedCalls, bounds, expected_calls
+from ..experiments.sweep_plan import SWEEP_WITHOUT, SweepPlan, carry_out_sweep, plan_sweep, write_answer
+from ..experiments.sweep_result import Sweep
 from ..plan.estimator import between
 from ..statistics.metrics import METRICS, check_metric
-from ..sweeps.cells import Axis
-from ..sweeps.presets import FAIR, SweepPreset, ablations, fair, plan_ablation
-from ..sweeps.shared_calls import ExpectedCalls, bounds, expected_calls
-from ..sweeps.sweep_plan import SWEEP_WITHOUT, SweepPlan, carry_out_sweep, plan_sweep, write_answer
-from ..sweeps.sweep_result import Sweep
 from ..tables.grid import CellValue, Column, Grid, money, text_column
 from .option_sets import argument, flag, option, takes_options
 from .plan_options import PlanOptions
@@ -137,7 +137,7 @@ def _print_results(
     metric: str | None, ablation: SweepPreset | None, folder: Path, out: Output, done: Sweep
 ) -> None:
     """Print and write the tables of a sweep, draw its figures, and name the failures and a debate to read."""
-    from ..sweeps.sweep_result import grids, write_figures, write_tables
+    from ..experiments.sweep_result import grids, write_figures, write_tables
 
     done = replace(done, metric=metric)
     # Tables of one sweep share most notes: each is printed below the first table that has it.

@@ -27,9 +27,9 @@ from ..results.folder import FILE as MANIFEST
 from ..results.folder import read_manifest, results_of
 from ..results.results import FILE as RESULTS
 from ..statistics.metrics import METRICS, check_metric
-from ..sweeps.sweep_plan import FILE as SWEEP
 from .equal_spending import SPENT_FIELD, Terms
 from .opponents import Opponent, opponent_names, opponents_of, own_options
+from .sweep_plan import FILE as SWEEP
 
 VERSUS_WITHOUT = ("fresh", "overwrite")
 """Fields of the config that mean nothing here: the runs share calls with each other and with earlier starts."""

@@ -27,7 +27,8 @@ from ..statistics.alignment import grouped
 from ..statistics.metrics import METRICS
 from ..statistics.resampling import Statistic
 from ..statistics.significance import paired_t_test
-from ..sweeps.cell_metrics import (
+from ..tables.grid import CellValue, Column, Grid, text_column
+from .cell_metrics import (
     AVERAGE,
     PREFERENCE,
     Measured,
@@ -35,10 +36,9 @@ from ..sweeps.cell_metrics import (
     agreement_by_category,
     measure,
 )
-from ..sweeps.cells import MODEL, Axis, Cell, CellResult, cells
-from ..sweeps.presets import ablations
-from ..sweeps.sweep_plan import SweepPlan, plan_sweep
-from ..tables.grid import CellValue, Column, Grid, text_column
+from .cells import MODEL, Axis, Cell, CellResult, cells
+from .presets import ablations
+from .sweep_plan import SweepPlan, plan_sweep
 
 METHOD = "method"
 PEOPLE = "people"
@@ -59,7 +59,7 @@ _DIGITS = {"shares": 2, "gains": 1, "cost": 2}
 
 @dataclass(frozen=True)
 class PaperTable:
-    """Describes a table of a paper; tables.yaml says what the fields mean there.
+    """Describes a table of a paper; paper_tables.yaml says what the fields mean there.
 
     Attributes:
         paper: the paper, and which of its tables.
@@ -132,7 +132,7 @@ class PaperTable:
 @cache
 def paper_tables() -> Mapping[str, PaperTable]:
     """Return all tables by name."""
-    tables = read_yaml(Path(__file__).with_name("tables.yaml"))
+    tables = read_yaml(Path(__file__).with_name("paper_tables.yaml"))
     # Checked like any input: a misspelt field is refused.
     return TypeAdapter(dict[str, PaperTable]).validate_python(tables, extra="forbid")
 

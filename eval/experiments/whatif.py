@@ -26,7 +26,6 @@ from ..analysis.loading import load_evaluations
 from ..analysis.verdict_columns import directions, moved
 from ..calls.call_pipeline import RunContext
 from ..datasets.dataset import Data
-from ..equal_budget.versus_plan import file_name, take_up_run
 from ..plan.plan import Plan, plan
 from ..results.config import RunConfig, RunLimits
 from ..results.evaluation import Evaluation, ExperimentResult
@@ -36,6 +35,7 @@ from ..statistics.metrics import METRICS
 from ..statistics.resampling import Resampling, Statistic, mean_statistic
 from ..statistics.significance import sign_test
 from ..tables.grid import Column, Grid, columns_of, text_column
+from .versus_plan import file_name, take_up_run
 
 FOLDER = "whatif"
 Change = Literal["drop", "flip"]

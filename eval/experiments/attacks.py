@@ -49,7 +49,7 @@ _WIDE = {code: code + 0xFEE0 for code in range(0x21, 0x7F)}
 @cache
 def load(name: str) -> Any:
     """Return what a file of the set holds; shared, so not to be changed."""
-    return read_yaml(Path(__file__).parent / "data" / f"{name}.yaml")
+    return read_yaml(Path(__file__).parent / "hostile_texts" / f"{name}.yaml")
 
 
 def _flat(text: str) -> str:

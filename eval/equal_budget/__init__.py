@@ -1,1 +1,0 @@
-"""Does the debate pay? A protocol beside what the same budget buys of a single judge, on the same items."""

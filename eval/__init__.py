@@ -9,30 +9,47 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .analysis import Study as Study
-    from .datasets.dataset import Dataset as Dataset
-    from .datasets.dataset import load_dataset as load_dataset
-    from .engines.ray_engine import Ray as Ray
-    from .equal_budget.versus_runner import Versus as Versus
-    from .equal_budget.versus_runner import aversus as aversus
-    from .equal_budget.versus_runner import versus as versus
-    from .gates.gates import check as check
-    from .metrics import measure as measure
-    from .red_team.redteam import RedTeam as RedTeam
-    from .red_team.redteam import aredteam as aredteam
-    from .red_team.redteam import redteam as redteam
-    from .results.agreement import agreement as agreement
-    from .results.evaluation import Evaluation as Evaluation
-    from .results.merge import merge as merge
-    from .results.results import Result as Result
-    from .run.runner import aevaluate as aevaluate
-    from .run.runner import evaluate as evaluate
-    from .sweeps import Sweep as Sweep
-    from .sweeps import asweep as asweep
-    from .sweeps import sweep as sweep
-    from .what_if.whatif import WhatIf as WhatIf
-    from .what_if.whatif import awhatif as awhatif
-    from .what_if.whatif import whatif as whatif
+    from .analysis import Study
+    from .datasets.dataset import Dataset, load_dataset
+    from .engines.ray_engine import Ray
+    from .equal_budget.versus_runner import Versus, aversus, versus
+    from .gates.gates import check
+    from .metrics import measure
+    from .red_team.redteam import RedTeam, aredteam, redteam
+    from .results.agreement import agreement
+    from .results.evaluation import Evaluation
+    from .results.merge import merge
+    from .results.results import Result
+    from .run.runner import aevaluate, evaluate
+    from .sweeps import Sweep, asweep, sweep
+    from .what_if.whatif import WhatIf, awhatif, whatif
+
+__all__ = [
+    "Dataset",
+    "Evaluation",
+    "Ray",
+    "RedTeam",
+    "Result",
+    "Study",
+    "Sweep",
+    "Versus",
+    "WhatIf",
+    "aevaluate",
+    "agreement",
+    "aredteam",
+    "asweep",
+    "aversus",
+    "awhatif",
+    "check",
+    "evaluate",
+    "load_dataset",
+    "measure",
+    "merge",
+    "redteam",
+    "sweep",
+    "versus",
+    "whatif",
+]
 
 _NAMES = {
     "analysis": "Study",
@@ -51,7 +68,6 @@ _NAMES = {
     "what_if.whatif": "WhatIf awhatif whatif",
 }
 _MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
-__all__ = list(_MODULES)
 
 
 def __getattr__(name: str) -> Any:

@@ -89,7 +89,9 @@ def signature(
         ("replies", recording.signature if recording else None),
         ("version", package_versions()["jurygraph"]),
     ]
-    return "|".join(f"{key}:{value}" for key, value in parts if value is not None)
+    # Each name stands once: where replies have a default limit, it stands in the setting's place.
+    known = {key: value for key, value in parts if value is not None}
+    return "|".join(f"{key}:{value}" for key, value in known.items())
 
 
 def _written(value: Any) -> str:

@@ -208,6 +208,7 @@ class Judge:
         if aspect is None:
             score = PREFERENCE[str(verdict.winner)]
             if runs is not None:
+                # Both runs were compared by one call: each gets its side of the score.
                 by_run = zip([run.id for run in runs], [score, 1 - score], strict=True)
                 return {**about, "scores": dict(by_run)}
         else:

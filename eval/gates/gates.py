@@ -184,6 +184,7 @@ def _figures(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str | None], 
         items = means.setdefault((row["protocol"], row["aspect"]), {})
         value = _WINS.get(row["winner"]) if row["score"] is None else row["score"]
         if row["status"] == "ok" and value is not None:
+            # By item first: one with more verdicts than others would count more.
             items.setdefault((row["group"], row["item"]), Mean()).add(value)
     return {of: {key: mean.total / mean.count for key, mean in items.items()} for of, items in means.items()}
 

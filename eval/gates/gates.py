@@ -279,7 +279,8 @@ def write_junit(
         of = result.aspect or "preference"
         _case(root, result.protocol, of, name, kind, text).set("time", f"{result.seconds:.3f}")
     for applied in gates:
-        kind, items = "" if applied.passed else "failure", ", ".join(applied.below[:20])
+        items = ", ".join(applied.below[:20])
+        kind = "" if applied.passed else "failure"
         _case(root, "gates", applied.protocol, applied.gate, kind, f"{applied}\n{items}")
     path.parent.mkdir(parents=True, exist_ok=True)
     ElementTree(root).write(path, encoding="utf-8", xml_declaration=True)

@@ -9,30 +9,47 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .analysis import Study as Study
-    from .datasets.dataset import Dataset as Dataset
-    from .datasets.dataset import load_dataset as load_dataset
-    from .engines.ray_engine import Ray as Ray
-    from .experiments import Sweep as Sweep
-    from .experiments import asweep as asweep
-    from .experiments import sweep as sweep
-    from .experiments.redteam import RedTeam as RedTeam
-    from .experiments.redteam import aredteam as aredteam
-    from .experiments.redteam import redteam as redteam
-    from .experiments.versus_runner import Versus as Versus
-    from .experiments.versus_runner import aversus as aversus
-    from .experiments.versus_runner import versus as versus
-    from .experiments.whatif import WhatIf as WhatIf
-    from .experiments.whatif import awhatif as awhatif
-    from .experiments.whatif import whatif as whatif
-    from .gates.gates import check as check
-    from .metrics import measure as measure
-    from .results.agreement import agreement as agreement
-    from .results.evaluation import Evaluation as Evaluation
-    from .results.merge import merge as merge
-    from .results.results import Result as Result
-    from .run.runner import aevaluate as aevaluate
-    from .run.runner import evaluate as evaluate
+    from .analysis import Study
+    from .datasets.dataset import Dataset, load_dataset
+    from .engines.ray_engine import Ray
+    from .experiments import Sweep, asweep, sweep
+    from .experiments.redteam import RedTeam, aredteam, redteam
+    from .experiments.versus_runner import Versus, aversus, versus
+    from .experiments.whatif import WhatIf, awhatif, whatif
+    from .gates.gates import check
+    from .metrics import measure
+    from .results.agreement import agreement
+    from .results.evaluation import Evaluation
+    from .results.merge import merge
+    from .results.results import Result
+    from .run.runner import aevaluate, evaluate
+
+__all__ = [
+    "Dataset",
+    "Evaluation",
+    "Ray",
+    "RedTeam",
+    "Result",
+    "Study",
+    "Sweep",
+    "Versus",
+    "WhatIf",
+    "aevaluate",
+    "agreement",
+    "aredteam",
+    "asweep",
+    "aversus",
+    "awhatif",
+    "check",
+    "evaluate",
+    "load_dataset",
+    "measure",
+    "merge",
+    "redteam",
+    "sweep",
+    "versus",
+    "whatif",
+]
 
 _NAMES = {
     "analysis": "Study",
@@ -51,7 +68,6 @@ _NAMES = {
     "experiments.whatif": "WhatIf awhatif whatif",
 }
 _MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
-__all__ = list(_MODULES)
 
 
 def __getattr__(name: str) -> Any:

@@ -297,7 +297,8 @@ def _averages(comparators: Sequence[PairwiseComparator], base: str | None) -> li
         shared = all(same_clusters(sample, pairs[0][0]) for pair in pairs for sample in pair)
         differences = {name: Difference.of(name, pairs) for name in of_kind("score")}
         units = pairs[0][0].count if shared else 0
-        compared.append(PairwiseComparison(digest, first, second, differences, units, second == base))
+        pair = PairwiseComparison(digest, first, second, differences, units=units, with_base=second == base)
+        compared.append(pair)
     return adjusted(compared)
 
 

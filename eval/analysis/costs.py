@@ -77,11 +77,19 @@ def costs(judges: Sequence[Judge], people: People | None) -> Costs:
     """Make a row for each judge, then for each dataset one for people on as much as its longest run judged."""
     rows = []
     for judge in judges:
-        usage, total = judge.usage, judge.usage.total
-        average = usage.calls_each, usage.tokens_each, usage.cost_each, usage.seconds_each
-        rows.append(
-            CostRow(judge.label, judge.data, usage.judgements, *average, total.cost_usd, total.seconds)
+        usage = judge.usage
+        row = CostRow(
+            label=judge.label,
+            data=judge.data,
+            judgements=usage.judgements,
+            calls_each=usage.calls_each,
+            tokens_each=usage.tokens_each,
+            cost_each=usage.cost_each,
+            seconds_each=usage.seconds_each,
+            cost_usd=usage.total.cost_usd,
+            seconds=usage.total.seconds,
         )
+        rows.append(row)
     for of_dataset in grouped((judge.digest, judge) for judge in judges).values():
         if people is None:
             break
@@ -92,9 +100,19 @@ def costs(judges: Sequence[Judge], people: People | None) -> Costs:
         # Of one item and aspect, for all annotators.
         price = None if people.price_usd is None else people.price_usd * people.annotators
         time = None if people.minutes is None else 60 * people.minutes * people.annotators
-        cost, seconds = (None if of_item is None else of_item * judgements for of_item in (price, time))
-        of_people = "people", of_dataset[0].data, judgements, None, None, price, time, cost, seconds
-        rows.append(CostRow(*of_people, is_people=True))
+        of_people = CostRow(
+            label="people",
+            data=of_dataset[0].data,
+            judgements=judgements,
+            calls_each=None,
+            tokens_each=None,
+            cost_each=price,
+            seconds_each=time,
+            cost_usd=None if price is None else price * judgements,
+            seconds=None if time is None else time * judgements,
+            is_people=True,
+        )
+        rows.append(of_people)
     notes = ["time is the sum over all calls; since calls run concurrently, a run takes less by the clock"]
     if unknown := [judge.label for judge in judges if judge.usage.total.cost_usd is None]:
         notes.append(f"the cost is unknown, because the price of a model is: {', '.join(unknown)}")

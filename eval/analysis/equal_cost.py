@@ -217,8 +217,10 @@ def _command(comparator: PairwiseComparator, calls: float) -> str:
         for aspect in judge.aspects:
             # The full name of a ready-made aspect; one of the user's own is in a file.
             known = (name for name, ready in ASPECTS.items() if ready.model_dump(mode="json") == aspect)
-            options += ["--aspect", full_name := next(known, "FILE")]
-            own += [aspect["name"]] if full_name == "FILE" else []
+            full_name = next(known, "FILE")
+            options += ["--aspect", full_name]
+            if full_name == "FILE":
+                own.append(aspect["name"])
     command = join(["jurygraph", "run", name, *options, "--out", "DIR"])
     return f"{command} (FILE: a YAML file with the aspect {' or '.join(own)})" if own else command
 

@@ -74,7 +74,9 @@ def agent_scores(turns: Iterable[ReadTurn]) -> Iterator[tuple[str, Value | Winne
     for agent, by_order in last.items():
         values = list(by_order.values())
         pairs = [value for value in values if isinstance(value, tuple)]
-        yield agent, mean_pair(pairs) if len(pairs) == len(values) > 1 else values[-1], usages[agent]
+        # Pairs of both orders are averaged; of votes the last one counts.
+        value = mean_pair(pairs) if len(pairs) == len(values) > 1 else values[-1]
+        yield agent, value, usages[agent]
 
 
 class Codes(dict[Hashable, int]):

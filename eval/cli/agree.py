@@ -67,6 +67,7 @@ def agree(
     check_confidence(chosen.confidence)
     protocol = chosen.protocol
     how = Resampling(chosen.resamples, chosen.confidence, chosen.seed)
+    # Before the values are read: an item is flagged by any of its rows, also by one that comes later.
     flagged = _flagged_items(file) if chosen.without_flagged else None
     gathered = _gathered(file, protocol, flagged)
     rule = TiePolicy(chosen.ties, chosen.votes)
@@ -74,7 +75,10 @@ def agree(
     repeats = {name: rows.over_repeats(rule) for name, rows in gathered.items()}
     if not any(result.n for aspects in results.values() for result in aspects.values()):
         # Every row was left out: the reasons usually show a field that is missing or misspelt.
-        reasons = sum((Counter(r.left_out) for a in results.values() for r in a.values()), Counter[str]())
+        reasons = Counter[str]()
+        for aspects in results.values():
+            for result in aspects.values():
+                reasons.update(result.left_out)
         fields = "" if file.is_dir() else f"; the first row has {', '.join(next(_rows(file)[1])[1])}"
         needed = f"a row needs the field human, and score or winner (1, 2 or tie){fields}"
         why = f"none of its {reasons.total():,} rows can be used: {listed(reasons)}"

@@ -99,6 +99,7 @@ def try_(
 def _the_rest(evaluation: Evaluation, tried: int, whole: Dataset, chosen: PlanOptions) -> Iterator[str]:
     """Say what judging the other items would take, as these did, and with which command."""
     left = len(whole) - tried
+    # These few tell what the others would take only if all of them were judged.
     if not left or evaluation.stopped or evaluation.failed:
         return
     spent = dict.fromkeys(TRIED, NO_USAGE)
@@ -118,6 +119,7 @@ def _the_rest(evaluation: Evaluation, tried: int, whole: Dataset, chosen: PlanOp
     }
     given = [word for option, values in taken.items() for value in values or () for word in (option, value)]
     seed = [] if chosen.seed is None else ["--seed", str(chosen.seed)]
+    # A sample again, of all items: the folder refuses a run whose signature names no seed, or another one.
     sample = ["--sample", str(len(whole)), *seed, "--out", str(evaluation.folder)]
     words = ["run", ",".join(TRIED), *data_options(describe_data(whole)), *given, *sample]
     yield f"to judge them, too: {program()} {shlex.join(words)}"
@@ -292,6 +294,7 @@ def whatif(
     for fork in planned:
         own, work = replace(config, journal=fork.config.journal), partial(carry_out_whatif, fork)
         done, code = carry_out_to_end(out, None, own, work, _show_experiment, log_in=fork.plan.folder)
+        # The command ends as the first fork did that did not end well.
         left = left or code
         # Whatever else has ended one fork, such as its budget, the next one may come further.
         if done.stopped == "interrupted":

@@ -77,6 +77,7 @@ class PlanOptions:
         """Return what the plan of a run takes; the results go to ``folder``."""
         return {
             "aspects": self.aspect or [],
+            # Texts as yet: each setting reads its own when the plan is made.
             "settings": cast("RunSettings", settings_of(self.settings or [])),
             "models": models_of(self.model, self.role_model or []),
             "limit": self.limit,

@@ -77,6 +77,7 @@ def carry_out_to_end(
         raise typer.Exit(ALL_JUDGED)
     context = RunContext(config)
     counters, stop = context.counts, context.stop
+    # On standard error, so that the tables alone can be redirected to a file.
     errors = Output(stderr=True)
     again = f"The same command with --out {folder}" if folder else "The same command"
 

@@ -71,6 +71,7 @@ class ReviewOptions:
                     check_rules([rule], graph, prepared.dataset.kind, prepared.repeats)
                 except UsageError as error:
                     problems.append(error)
+            # A rule that one judge of several can meet is no mistake.
             if len(problems) == len(prepared.graphs):
                 raise problems[0]
         if self.review_queue:
@@ -111,6 +112,7 @@ def review(folder: Path = argument("The folder of a run.", "DIR"), *, chosen: An
         if chosen.queue:
             raise UsageError("--queue writes a file and --answers reads one: give only one of these options")
         read, out = read_queue(folder, chosen.answers, chosen.name), console()
+        # Answers that can be read are kept, whatever is wrong with other rows.
         added = add_answers(folder, read.answers)
         known = f", {len(read.answers) - added:,} already recorded" if len(read.answers) > added else ""
         out.print(f"{len(read.answers):,} answers read{known}; {read.empty:,} rows are not filled in")

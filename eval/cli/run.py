@@ -233,6 +233,7 @@ def print_answer(out: Output, folders: Sequence[Path], metric: str | None = None
     out.print_line(claim, style="bold")
     for answer in (*answers(study, metric), *paying):
         out.print_line(answer)
+    # The screen counts the judges that many sentences hold for; a file names them all.
     return {"headline": claim, "answers": [*answers(study, metric, full=True), *paying]}
 
 

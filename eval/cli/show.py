@@ -111,6 +111,7 @@ def _turns(transcript: Iterable[Turn], kind_of: KindOf) -> Iterator[RenderableTy
             continue
         for turn in turns:
             text, kind = spelled_out(turn["content"]), kind_of(turn)
+            # What no model said is told apart from what the agents said.
             if turn["model"] is None and kind == "assists":
                 yield Text(f"{text}\n", style="dim italic")
             else:

@@ -83,6 +83,7 @@ def studio(
         options += [] if chosen.reload else ["--no-reload"]
         command = [sys.executable, "-m", "langgraph_cli", "dev", "--config", str(file), *options]
         server = subprocess.Popen(command, env={"LANGGRAPH_CLI_NO_ANALYTICS": "1", **os.environ})
+        # Else the server would outlive the command that started it.
         signal.signal(signal.SIGTERM, lambda *_: server.terminate())
         while True:
             # The server gets Ctrl-C as well, and says what it does about it.

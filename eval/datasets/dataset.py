@@ -260,7 +260,8 @@ def load_again(name: str, location: str, columns: Mapping[str, str] | None = Non
         DataError: it is not there any more, or never was in a file.
     """
     source = catalog.find_source(name)
-    data, data_dir = name if source else Path(location), location if source and source.forms else None
+    data = name if source else Path(location)
+    data_dir = location if source and source.forms else None
     # No limit of characters: the run's own may have been higher than the default, and its texts have passed it.
     return load_dataset(data, data_dir, max_characters=sys.maxsize, columns=columns)
 

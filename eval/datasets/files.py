@@ -87,6 +87,8 @@ class RowFile:
                     self._check_version(os.fstat(whole.fileno()))
                     yield row
                 digest = _digest(whole)
+                # A change behind the last row would give these rows the digest of other ones.
+                self._check_version(os.fstat(whole.fileno()))
         except UnicodeDecodeError as error:
             raise self._not_text() from error
         except (OSError, EOFError, zlib.error) as error:

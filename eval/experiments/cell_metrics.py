@@ -85,8 +85,9 @@ def measure(
         for sample in judged.values():
             sample.statistics(names)  # correlations share the preparation of their resamples
         if len(samples) > 1:
-            pairs |= {AVERAGE: [*chain(*pairs.values())]} if len(pairs) == len(samples) else {}
-            samples |= {AVERAGE: [*chain(*samples.values())]}
+            if len(pairs) == len(samples):
+                pairs[AVERAGE] = [*chain(*pairs.values())]
+            samples[AVERAGE] = [*chain(*samples.values())]
         keys = [MetricKey(label, name) for label in samples for name in names] if judged else []
         of_cell = Measured(
             figures={key: average(samples[key.subject], key.statistic) for key in keys},

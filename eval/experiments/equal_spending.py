@@ -128,6 +128,7 @@ def size_for(own: Evaluation, name: str, one_each: Evaluation, unit: Unit) -> in
         if aspect not in judge_of_one.cells:
             continue
         rows, ones = cell.rows, judge_of_one.cells[aspect].rows
+        # On what both have judged: a run that was stopped, or failed somewhere, has less.
         budget = spending(rows.take(np.isin(rows.keys, ones.keys)), unit).sum()
         price = spending(ones.take(np.isin(ones.keys, rows.keys)), unit).sum()
         if price > 0 and np.isfinite(budget):

@@ -105,6 +105,7 @@ def find(protocol: str, contests: Sequence[Contest], metric: str, terms: Terms) 
     whether = f"Whether {protocol} pays cannot be told"
 
     def significant(contest: Contest) -> bool:
+        # At the level of the intervals, so that the answer and the interval beside it say the same.
         return contest.p is not None and contest.p < 1 - terms.resampling.confidence
 
     def cannot_tell(reason: str, needed: int | None = None) -> Finding:
@@ -169,6 +170,7 @@ def items_needed(differences: Sequence[Statistic], items: int, clusters: int, te
     gains = [(difference, difference.value or 0.0) for difference in differences]
     pays = max(items_for(difference, gain) for difference, gain in gains)
     does_not = min(items_for(difference, terms.worth - gain) for difference, gain in gains)
+    # So many as there are were not enough.
     needed = max(min(pays, does_not), items + 1)
     if not isfinite(needed):
         return None

@@ -205,6 +205,7 @@ def plan_redteam(
         raise UsageError(f"attacks and limit must be 1 or more, got {attacks} and {limit}")
     dataset = data if isinstance(data, Dataset) else load_dataset(data)
     aspects = choose_aspects(dataset, options.get("aspects", ()))
+    # The limit is of clean items, and is applied below: a plan's own would cut off the attacked ones behind them.
     options = cast("Options", {**options, "limit": None, "aspects": aspects})
     honest = dataset.first(limit).items
     # What a text may state depends on the roles in the protocol, which is built for a plan of the clean items.
@@ -212,6 +213,7 @@ def plan_redteam(
     judges = [judge for its in judges_of(graph).values() for judge in all_judges(its)]
     kinds: tuple[AttackKind, ...] = ("pair", "vote") if dataset.kind == "compare" else ("score",)
     kinds += ("no_issue",) if any("objects" in judge.record.role_kinds.values() for judge in judges) else ()
+    # By turns from each kind, so that all kinds have as many texts.
     texts, chance = cycle([draw(kind, seed) for kind in kinds]), Random(seed)
     targets = [(item, aspect) for item in honest for aspect in aspects or (None,)]
     attacked: list[Item] = []
@@ -253,8 +255,21 @@ async def carry_out_redteam(planned: RedTeamPlan, context: RunContext) -> RedTea
     for (id, aspect), drawn in planned.drawn.items():
         clean, its = results.get((drawn.item, aspect)), results.get((id, aspect))
         if clean and its:
-            about, text = (clean.item, clean.group or clean.item, aspect, id), (*drawn.attack[:3], drawn.text)
-            verdicts.append(AttackedVerdict(*about, *text, *_outcome(clean, its, drawn)))
+            outcome, shift = _outcome(clean, its, drawn)
+            verdict = AttackedVerdict(
+                item=clean.item,
+                # What texts do to one item is not independent of what others do to it.
+                group=clean.group or clean.item,
+                aspect=aspect,
+                attacked=id,
+                attack=drawn.attack.id,
+                kind=drawn.attack.kind,
+                family=drawn.attack.family,
+                text=drawn.text,
+                outcome=outcome,
+                shift=shift,
+            )
+            verdicts.append(verdict)
     return RedTeam(
         next(iter(planned.plan.graphs)),
         planned.plan.dataset.name.removesuffix(" attacked"),

@@ -26,8 +26,8 @@ from ..calls.call_pipeline import RunContext
 from ..calls.shutdown import Reason
 from ..datasets.dataset import Data
 from ..plan.plan import Options, Plan, divided
+from ..report import study_tables
 from ..report.debate_tables import diagnostics
-from ..report.study_tables import annotators
 from ..results.config import RunLimits
 from ..results.evaluation import Evaluation, ExperimentResult
 from ..results.folder import shared_calls
@@ -96,7 +96,7 @@ class Versus(ExperimentResult):
         subject = text_column("on", of=lambda pair: pair[0].subject)
         for name, title in _DIAGNOSTICS.items():
             yield from diagnostics(self.diagnoses, name, title, [subject])
-        yield from annotators(self.annotators)
+        yield from study_tables.annotators(self.annotators)
         if self.votes:
             both = [(votes, when) for votes in self.votes for when in ("before", "after")]
             rows = [(votes.subject, when, counts(getattr(votes, when))) for votes, when in both]
@@ -216,9 +216,13 @@ def compare(runs: Mapping[str, Evaluation], opponents: Sequence[Opponent], terms
     described = [loaded.describe() for loaded in (judge, *others)]
     notes = dict.fromkeys(about.note for about in described if about.note)
     matches = [pair for subject in subjects for pair in subject.matched.items()]
-    # Annotators are compared with each other, and the judges at equal spending with them.
-    sides = ((of.comparator, [of.side, *(match.side for match in of.matched.values())]) for of in subjects)
-    compared = (compare_annotators(comparator, of_subject) for comparator, of_subject in sides)
+    annotators = []
+    for subject in subjects:
+        # Annotators are compared with each other, and the judges at equal spending with them.
+        opponents_sides = [match.side for match in subject.matched.values()]
+        people = compare_annotators(subject.comparator, [subject.side, *opponents_sides])
+        if people is not None:
+            annotators.append(people)
     why = "several are no better than one: the model does not sample, or its temperature is 0"
     alike = sorted({opponent.name for opponent, match in matches if match.alike})
     notes |= dict.fromkeys(f"all samples of {name} are the same, so {why}" for name in alike)
@@ -232,7 +236,7 @@ def compare(runs: Mapping[str, Evaluation], opponents: Sequence[Opponent], terms
         contests=tuple(chain(*contests.values())),
         diagnoses=tuple(diagnose(cell, terms.resampling) for cell in judge.cells.values()),
         votes=tuple(votes for cell in judge.cells.values() if (votes := _votes(cell))),
-        annotators=tuple(people for people in compared if people is not None),
+        annotators=tuple(annotators),
         notes=tuple(notes),
         folders={loaded.label: str(loaded.folder) for loaded in (judge, *others)},
         failed=sum(about.failed for about in described),
@@ -283,6 +287,7 @@ def _votes(cell: JudgeAspectData) -> Votes | None:
 
     def counted(values: Any) -> dict[str, int]:
         verdicts = (verdict for verdict in rows.as_verdicts(values) if verdict is not None)
+        # Half up, since Python's own rounding makes 2 of 2.5 and 4 of 3.5.
         named = (verdict if isinstance(verdict, str) else f"{floor(verdict + 0.5)}" for verdict in verdicts)
         return dict(sorted(Counter(named).items()))
 

@@ -184,6 +184,7 @@ def _figures(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str | None], 
         items = means.setdefault((row["protocol"], row["aspect"]), {})
         value = _WINS.get(row["winner"]) if row["score"] is None else row["score"]
         if row["status"] == "ok" and value is not None:
+            # By item first: one with more verdicts than others would count more.
             items.setdefault((row["group"], row["item"]), Mean()).add(value)
     return {of: {key: mean.total / mean.count for key, mean in items.items()} for of, items in means.items()}
 
@@ -278,7 +279,8 @@ def write_junit(
         of = result.aspect or "preference"
         _case(root, result.protocol, of, name, kind, text).set("time", f"{result.seconds:.3f}")
     for applied in gates:
-        kind, items = "" if applied.passed else "failure", ", ".join(applied.below[:20])
+        items = ", ".join(applied.below[:20])
+        kind = "" if applied.passed else "failure"
         _case(root, "gates", applied.protocol, applied.gate, kind, f"{applied}\n{items}")
     path.parent.mkdir(parents=True, exist_ok=True)
     ElementTree(root).write(path, encoding="utf-8", xml_declaration=True)

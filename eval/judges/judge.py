@@ -180,6 +180,7 @@ class Judge:
         if self._tasks.criteria is not None:
             raise UsageError("criteria: the items of a dataset have their own; create the judge without")
         if self._tasks.aspect is not None:
+            # Aspects that the caller names for this run come before the judge's own.
             options = {"aspects": [self._tasks.aspect], **options}
         return await aevaluate({self.name: self.graph}, data, **options)
 
@@ -208,6 +209,7 @@ class Judge:
         if aspect is None:
             score = PREFERENCE[str(verdict.winner)]
             if runs is not None:
+                # Both runs were compared by one call: each gets its side of the score.
                 by_run = zip([run.id for run in runs], [score, 1 - score], strict=True)
                 return {**about, "scores": dict(by_run)}
         else:

@@ -185,6 +185,7 @@ def _look_up(path: str, given: Mapping[str, Any]) -> Any:
     """Return what a path such as ``outputs.messages.0.content`` leads to."""
     value: Any = given
     for step, key in enumerate(parts := path.split("."), start=1):
+        # In a list a key is a place, from the end where it is negative: -1 is the last message.
         places = isinstance(value, Sequence) and not isinstance(value, str) and key.lstrip("-").isdigit()
         try:
             inner = value[int(key) if places else key]

@@ -33,6 +33,7 @@ class SessionJudge(Judge):
     """Judges as ``Judge`` does; its calls go through the journal of a session, which remembers what it says."""
 
     def __init__(self, made: Judge, session: JudgeSession) -> None:
+        # It is made already, with its checks: only its calls go another way.
         vars(self).update(vars(made))
         self._session = session
 
@@ -116,8 +117,10 @@ class JudgeSession:
             self._folder.mkdir(parents=True, exist_ok=True)
             name = re.sub(r"[^\w.-]+", "_", test)[-120:]
             path = self._folder / f"{name}-{number}.txt"
-            texts = (f"{name}:\n{text}\n" for name, text in given.items() if text is not None)
-            turns = (f"round {t['round']}, {t['agent']}:\n{t['content']}\n" for t in judged.transcript)
+            texts = (f"{argument}:\n{text}\n" for argument, text in given.items() if text is not None)
+            turns = (
+                f"round {turn['round']}, {turn['agent']}:\n{turn['content']}\n" for turn in judged.transcript
+            )
             debate = "\n".join((*texts, *turns, f"{judged['key']}: {judged.get('score')}\n"))
             path.write_text(spelled_out(debate), encoding="utf-8", errors="replace")
             lines.append(f"{judged['key']}: {judged.get('score', judged.get('scores'))}")
@@ -131,6 +134,7 @@ class JudgeSession:
         run_blocking(self._close())
 
     async def _close(self) -> None:
+        # The tests have ended: nobody waits for a call that is still under way.
         await self._pipeline.drain(0)
         await self._pipeline.finish()
         await self._journal.close()

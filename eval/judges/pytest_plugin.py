@@ -23,6 +23,7 @@ _OPTIONS = {
     "max-calls": ("N", "Maximum number of model calls in a session, shared among xdist's workers."),
 }
 _SESSION = pytest.StashKey["JudgeSession"]()
+# Beside the session, since the process that prints for xdist's workers has no session.
 _CALLS = pytest.StashKey[list[int]]()
 
 

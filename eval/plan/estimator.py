@@ -127,7 +127,8 @@ def _wanted(
     for role, in_verdict in per_verdict.items():
         yield role, in_verdict * verdicts
     # Calls that each aspect (or the comparison) needs once: where some of its verdicts exist, they may have been made.
-    sets, none_done = max(1, len(plan.aspects)) if verdicts else 0, verdicts == _left(plan, "", None)
+    sets = max(1, len(plan.aspects)) if verdicts else 0
+    none_done = verdicts == _left(plan, "", None)
     for role, of_set in once.items():
         yield role, CallRange(of_set.least * sets if none_done else 0, of_set.most * sets)
 

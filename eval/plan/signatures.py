@@ -39,7 +39,11 @@ def describe_run(
     models = {name: _models(graph) for name, graph in graphs.items()}
     named = {name for by_role in models.values() for name in by_role.values()}
     own = any(name.partition("?")[0] == "local" and "model_path=" not in name for name in named)
-    notes = [DISCLOSURE] * ("offline" in named) + [local_model.DISCLOSURE] * own
+    notes = []
+    if "offline" in named:
+        notes.append(DISCLOSURE)
+    if own:
+        notes.append(local_model.DISCLOSURE)
     return {
         # A run that resumes keeps the id of its first start (`write_manifest`).
         "run": uuid4().hex,
@@ -89,7 +93,9 @@ def signature(
         ("replies", recording.signature if recording else None),
         ("version", package_versions()["jurygraph"]),
     ]
-    return "|".join(f"{key}:{value}" for key, value in parts if value is not None)
+    # Each name stands once: where replies have a default limit, it stands in the setting's place.
+    known = {key: value for key, value in parts if value is not None}
+    return "|".join(f"{key}:{value}" for key, value in known.items())
 
 
 def _written(value: Any) -> str:

@@ -242,6 +242,7 @@ def read_queue(folder: Path, files: Sequence[Path], name: str = "") -> Imported:
         UsageError, DataError: a file that is no queue at all.
     """
     rows = [(f"{file}, row {number}", row) for file in files for number, row in _queue_rows(file)]
+    # By their ids alone: by which rule they were asked makes no difference to the answers.
     questions = find_questions(folder, [Rule("always")], {str(row.get("id")) for _, row in rows})
     by_id = {known: question for question in questions for known in _ids(question.key)}
     if rows and not by_id:
@@ -361,6 +362,7 @@ def conclude_answers(folder: Path, how: Decide = "mean") -> Summary:
     reviews = kept_answers(folder)
     lines, labels = [], []
     for result in _verdicts(folder):
+        # People are asked about the first repeat, which stands for all.
         if result.repeat or not (answers := reviews.get(result.key)):
             continue
         about = {name: getattr(result, name) for name in ("item", "group", "aspect", "protocol")}

@@ -87,10 +87,9 @@ def krippendorff_alpha(
         return Reliability(Statistic(None), 0)
     clusters = number_units([None if groups is None else groups[number] for number in paired])
     sizes = np.array([len(given[number]) for number in paired])
-    unit, ratings_given = (
-        np.repeat(np.arange(len(paired)), sizes),
-        [v for number in paired for v in given[number]],
-    )
+    # Of each value, the unit that it was given to.
+    unit = np.repeat(np.arange(len(paired)), sizes)
+    ratings_given = [value for number in paired for value in given[number]]
     if level == "nominal":
         codes = number_groups(ratings_given)
         values = np.arange(unit_count(codes), dtype=float)

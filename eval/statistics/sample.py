@@ -291,11 +291,9 @@ def telling_clusters(samples: Sequence[Sample], metric: str) -> int:
     if not METRICS[metric].within:
         return samples[0].count
     figures = [sample.by_group(metric) for sample in samples]
-    return (
-        int((~np.isnan(np.sum(figures, axis=0))).sum())
-        if len({len(by_group) for by_group in figures}) == 1
-        else 0
-    )
+    if len({len(by_group) for by_group in figures}) > 1:
+        return 0
+    return int((~np.isnan(np.sum(figures, axis=0))).sum())
 
 
 def _drawn_differences(pairs: Sequence[Pair], metric: str) -> Floats | None:
@@ -304,12 +302,13 @@ def _drawn_differences(pairs: Sequence[Pair], metric: str) -> Floats | None:
     shared = all(same_clusters(sample, first) for pair in pairs for sample in pair)
     if not shared or not all(_paired(*pair) for pair in pairs):
         return None
-    drawn = [
-        mean_of_groups(mine.by_group(metric) - theirs.by_group(metric), first.resampling)
-        if METRICS[metric].within
-        else mine.drawn(metric) - theirs.drawn(metric)
-        for mine, theirs in pairs
-    ]
+    drawn = []
+    for mine, theirs in pairs:
+        if METRICS[metric].within:
+            by_group = mine.by_group(metric) - theirs.by_group(metric)
+            drawn.append(mean_of_groups(by_group, first.resampling))
+        else:
+            drawn.append(mine.drawn(metric) - theirs.drawn(metric))
     mean: Floats = np.mean(drawn, axis=0)
     return mean
 

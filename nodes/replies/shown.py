@@ -62,14 +62,14 @@ class Shown:
         Shown(judged=('A.',), said=('B.',))
         """
         judged: list[str] = []
-        said: list[str] = []
+        speeches: list[str] = []
         for section in fenced_sections(prompt):
             speech = _LABEL_OF_SPEECH.search(section.label)
             if speech is None:
                 judged.append(section.text)
             elif section.label[: speech.start()] != agent:
-                said.append(section.text)
-        return cls(tuple(judged), tuple(said))
+                speeches.append(section.text)
+        return cls(tuple(judged), tuple(speeches))
 
     def of(self, place: Place | None) -> Shown:
         """Return the texts of one place: agents say again how they introduce what they repeat of a judged text."""

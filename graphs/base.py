@@ -160,7 +160,7 @@ class ProtocolGraph(JudgeGraphBuilder, Generic[SettingsT]):
                     last = max([after.get("round") or 0, *rounds])
                     after["scores"], after["round"] = scores, last
                     update = {**update, "scores": scores, "round": last}
-            _ended.set((after, runtime.settings))
+            _ended.set(_Ended(after, runtime.settings))
             return update
 
         self.add_node(name, AsyncNode(name, act))
@@ -209,7 +209,7 @@ class ProtocolGraph(JudgeGraphBuilder, Generic[SettingsT]):
             if state.get("orders") is None:
                 raise UsageError("this thread has no task yet: invoke the graph with a task first")
             if (ended := _ended.get()) is not None:
-                asked = state, ended[1]
+                asked = state, ended.settings
             else:
                 # Agents side by side leave scores and round as they were, as ``update_state`` does, which has no
                 # runtime.
@@ -226,17 +226,7 @@ class ProtocolGraph(JudgeGraphBuilder, Generic[SettingsT]):
                     f"for it: its outcomes are {', '.join(targets)}"
                 )
             target = targets[outcome]
-            if not isinstance(target, FanOut):
-                return labels[outcome]
-            agents, in_both_orders, sends = target.agents(*asked), len(state["orders"]) > 1, []
-            for order in state["orders"]:
-                # Each agent is sent what it is shown of the state; the swapped answers with the scores of that order.
-                shown = self._current(as_shown(asked[0], order)) if in_both_orders else asked[0]
-                payload = {key: value for key, value in shown.items() if key not in ("warnings", "verdict")}
-                if in_both_orders:
-                    payload["order"] = order
-                sends += [Send(target.node, {**payload, "agent": agent}) for agent in agents]
-            return sends
+            return self._sends(target, *asked) if isinstance(target, FanOut) else labels[outcome]
 
         ends: dict[Hashable, str] = {labels[outcome]: node for outcome, node in nodes.items()}
         self.add_conditional_edges(source, SyncFunction(router.__name__, choose), ends)
@@ -294,6 +284,19 @@ class ProtocolGraph(JudgeGraphBuilder, Generic[SettingsT]):
                 f"{self.protocol.name} has made {calls:,} calls, but its record declares at most {most:,}: a "
                 "router leads back forever, or `calls` declares too few"
             )
+
+    def _sends(self, target: FanOut, state: JudgeState, settings: SettingsT) -> list[Send]:
+        """Send each agent what it is shown of the state, in every order of the answers."""
+        agents, in_both_orders, sends = target.agents(state, settings), len(state["orders"]) > 1, []
+        for order in state["orders"]:
+            # With the swapped answers go the scores of that order.
+            shown = self._current(as_shown(state, order)) if in_both_orders else state
+            # Warnings and the verdict are nothing that an agent is shown; each payload is a checkpoint's to write.
+            payload = {key: value for key, value in shown.items() if key not in ("warnings", "verdict")}
+            if in_both_orders:
+                payload["order"] = order
+            sends += [Send(target.node, {**payload, "agent": agent}) for agent in agents]
+        return sends
 
     async def _runtime(self, state: Mapping[str, Any], begins: bool = False) -> AgentRuntime[SettingsT]:
         """Return the runtime of the run, which goes on with the settings that the state says it was begun with."""
@@ -388,14 +391,20 @@ def lighten(graph: Graph) -> None:
             vars(node)["node"] = UnobservedNode(node.node)
 
 
-_ended: ContextVar[tuple[JudgeState, Any] | None] = ContextVar("_ended", default=None)
-"""The state behind a node that has just ended, and the settings of the run: while its update is written and its router
-is asked."""
+class _Ended(NamedTuple):
+    """The state behind a node that has just ended, and the settings of the run."""
+
+    state: JudgeState
+    settings: Any
+
+
+_ended: ContextVar[_Ended | None] = ContextVar("_ended", default=None)
+"""Set while the update of a node is written and its router is asked."""
 
 
 def _reader(usual: Callable[[RunnableConfig], Any]) -> Callable[[RunnableConfig], Any]:
     """Make what reads the state for a router; LangGraph copies and updates all that a graph holds for it."""
-    return lambda config: ended[0] if (ended := _ended.get()) else usual(config)
+    return lambda config: ended.state if (ended := _ended.get()) else usual(config)
 
 
 class UnobservedNode(Runnable[Any, Any]):

@@ -31,6 +31,7 @@ from ..state.graph_state import JudgeState
 from ..state.protocols import CallRange, CallsByRole, Can, Protocol, Replay, exactly
 from ..state.settings import DebateSettings
 from ..state.tasks import TaskKind
+from ..state.transcript import last_turn
 from ..state.verdict import StopReason
 from ..state.verdict_warnings import OVERFLOW
 from .base import ProtocolGraph
@@ -85,8 +86,8 @@ def next_speaker(state: JudgeState) -> Recipient:
 
 def critic_is_satisfied(state: JudgeState) -> bool:
     """Tell whether the Critic's latest turn declares that there is no issue."""
-    turns = [turn for turn in state["transcript"] if turn["role"] == "critic"]
-    return bool(turns) and turns[-1]["value"] is True
+    turn = last_turn(state["transcript"], "critic")
+    return turn is not None and turn["value"] is True
 
 
 def unresolved(settings: DebateSettings) -> Literal["max_rounds", "tie_breaker", "human"]:

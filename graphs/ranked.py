@@ -229,10 +229,8 @@ def elect(
         why = "it beats every other answer" if elected else "no answer beats every other one"
     else:
         if rule == "borda":
-            points, why = (
-                _points(answers, [(pair, vote) for pair, _, vote in ballots]),
-                "it has the most points",
-            )
+            points = _points(answers, [(pair, vote) for pair, _, vote in ballots])
+            why = "it has the most points"
         else:
             given: dict[tuple[str, int], list[float]] = {}
             for done in comparisons:

@@ -150,16 +150,8 @@ class ProtocolGraph(JudgeGraphBuilder, Generic[SettingsT]):
                 update = await body(current, runtime)
                 after = updated(current, update)
                 if after.get("transcript"):
-                    new: Sequence[Mapping[str, Any]] = update.get("transcript") or ()
-                    rounds = (turn["round"] for turn in new if "round" in turn)
-                    # Words without a score leave the scores as they were when the node began, unless a protocol
-                    # counts by itself.
-                    is_scored = any(type(turn.get("value")) in (int, float, list) for turn in new)
-                    counts = is_scored or self._counts_itself
-                    scores = self._scores(after) if counts else current.get("scores") or []
-                    last = max([after.get("round") or 0, *rounds])
-                    after["scores"], after["round"] = scores, last
-                    update = {**update, "scores": scores, "round": last}
+                    after = self._scored(current, after, update.get("transcript") or ())
+                    update = {**update, "scores": after["scores"], "round": after["round"]}
             _ended.set(_Ended(after, runtime.settings))
             return update
 
@@ -313,6 +305,14 @@ class ProtocolGraph(JudgeGraphBuilder, Generic[SettingsT]):
             return state
         last = max(map(itemgetter("round"), turns))
         return {**state, "scores": self._scores(state), "round": max(state.get("round") or 0, last)}
+
+    def _scored(self, before: JudgeState, after: JudgeState, new: Sequence[Mapping[str, Any]]) -> JudgeState:
+        """Return the state behind a node with the scores and the round that its new turns lead to."""
+        last = max([after.get("round") or 0, *(turn["round"] for turn in new if "round" in turn)])
+        # Words without a score leave the scores as they were when the node began, unless a protocol counts by itself.
+        if self._counts_itself or any(type(turn.get("value")) in (int, float, list) for turn in new):
+            return {**after, "scores": self._scores(after), "round": last}
+        return {**after, "scores": before.get("scores") or [], "round": last}
 
 
 class AsyncNode(Runnable[Any, Any]):

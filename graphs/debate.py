@@ -118,6 +118,7 @@ def after_critic(state: JudgeState, _settings: DebateSettings) -> Outcome:
 
 def stop_reason(state: JudgeState, settings: DebateSettings) -> StopReason:
     """Say why the debate ended: the Critic had no issue, or n objections were left unresolved."""
+    # To the reader of a verdict it is as if no round were left; a warning tells the difference.
     if context_is_full(state):
         return "max_rounds"
     return "no_issue" if critic_is_satisfied(state) else unresolved(settings)
@@ -139,6 +140,7 @@ def within_context(agent: Agent) -> Agent:
         try:
             return await agent(state, runtime)
         except ContextOverflowError as error:
+            # Before the Scorer's first turn there is no score that could stand.
             if runtime.settings.on_overflow == "error" or not state["scores"]:
                 raise
             return {"details": {"context_full": str(error)}, "warnings": [OVERFLOW.of()]}
@@ -149,7 +151,7 @@ def within_context(agent: Agent) -> Agent:
 async def relay(state: JudgeState, runtime: AgentRuntime[DebateSettings]) -> dict[str, Any]:
     """Have the Commander hand the latest words to the next speaker."""
     speaker = next_speaker(state)
-    # A round begins when the Critic is called.
+    # A round begins when the Critic is called, and so with the message that calls it.
     round = state["round"] + 1 if speaker == "critic" else state["round"]
     return await commander(state, runtime, speaker, round)
 

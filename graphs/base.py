@@ -150,17 +150,9 @@ class ProtocolGraph(JudgeGraphBuilder, Generic[SettingsT]):
                 update = await body(current, runtime)
                 after = updated(current, update)
                 if after.get("transcript"):
-                    new: Sequence[Mapping[str, Any]] = update.get("transcript") or ()
-                    rounds = (turn["round"] for turn in new if "round" in turn)
-                    # Words without a score leave the scores as they were when the node began, unless a protocol
-                    # counts by itself.
-                    is_scored = any(type(turn.get("value")) in (int, float, list) for turn in new)
-                    counts = is_scored or self._counts_itself
-                    scores = self._scores(after) if counts else current.get("scores") or []
-                    last = max([after.get("round") or 0, *rounds])
-                    after["scores"], after["round"] = scores, last
-                    update = {**update, "scores": scores, "round": last}
-            _ended.set((after, runtime.settings))
+                    after = self._scored(current, after, update.get("transcript") or ())
+                    update = {**update, "scores": after["scores"], "round": after["round"]}
+            _ended.set(_Ended(after, runtime.settings))
             return update
 
         self.add_node(name, AsyncNode(name, act))
@@ -209,7 +201,7 @@ class ProtocolGraph(JudgeGraphBuilder, Generic[SettingsT]):
             if state.get("orders") is None:
                 raise UsageError("this thread has no task yet: invoke the graph with a task first")
             if (ended := _ended.get()) is not None:
-                asked = state, ended[1]
+                asked = state, ended.settings
             else:
                 # Agents side by side leave scores and round as they were, as ``update_state`` does, which has no
                 # runtime.
@@ -226,17 +218,7 @@ class ProtocolGraph(JudgeGraphBuilder, Generic[SettingsT]):
                     f"for it: its outcomes are {', '.join(targets)}"
                 )
             target = targets[outcome]
-            if not isinstance(target, FanOut):
-                return labels[outcome]
-            agents, in_both_orders, sends = target.agents(*asked), len(state["orders"]) > 1, []
-            for order in state["orders"]:
-                # Each agent is sent what it is shown of the state; the swapped answers with the scores of that order.
-                shown = self._current(as_shown(asked[0], order)) if in_both_orders else asked[0]
-                payload = {key: value for key, value in shown.items() if key not in ("warnings", "verdict")}
-                if in_both_orders:
-                    payload["order"] = order
-                sends += [Send(target.node, {**payload, "agent": agent}) for agent in agents]
-            return sends
+            return self._sends(target, *asked) if isinstance(target, FanOut) else labels[outcome]
 
         ends: dict[Hashable, str] = {labels[outcome]: node for outcome, node in nodes.items()}
         self.add_conditional_edges(source, SyncFunction(router.__name__, choose), ends)
@@ -295,6 +277,19 @@ class ProtocolGraph(JudgeGraphBuilder, Generic[SettingsT]):
                 "router leads back forever, or `calls` declares too few"
             )
 
+    def _sends(self, target: FanOut, state: JudgeState, settings: SettingsT) -> list[Send]:
+        """Send each agent what it is shown of the state, in every order of the answers."""
+        agents, in_both_orders, sends = target.agents(state, settings), len(state["orders"]) > 1, []
+        for order in state["orders"]:
+            # With the swapped answers go the scores of that order.
+            shown = self._current(as_shown(state, order)) if in_both_orders else state
+            # Warnings and the verdict are nothing that an agent is shown; each payload is a checkpoint's to write.
+            payload = {key: value for key, value in shown.items() if key not in ("warnings", "verdict")}
+            if in_both_orders:
+                payload["order"] = order
+            sends += [Send(target.node, {**payload, "agent": agent}) for agent in agents]
+        return sends
+
     async def _runtime(self, state: Mapping[str, Any], begins: bool = False) -> AgentRuntime[SettingsT]:
         """Return the runtime of the run, which goes on with the settings that the state says it was begun with."""
         runtime = get_runtime()
@@ -310,6 +305,14 @@ class ProtocolGraph(JudgeGraphBuilder, Generic[SettingsT]):
             return state
         last = max(map(itemgetter("round"), turns))
         return {**state, "scores": self._scores(state), "round": max(state.get("round") or 0, last)}
+
+    def _scored(self, before: JudgeState, after: JudgeState, new: Sequence[Mapping[str, Any]]) -> JudgeState:
+        """Return the state behind a node with the scores and the round that its new turns lead to."""
+        last = max([after.get("round") or 0, *(turn["round"] for turn in new if "round" in turn)])
+        # Words without a score leave the scores as they were when the node began, unless a protocol counts by itself.
+        if self._counts_itself or any(type(turn.get("value")) in (int, float, list) for turn in new):
+            return {**after, "scores": self._scores(after), "round": last}
+        return {**after, "scores": before.get("scores") or [], "round": last}
 
 
 class AsyncNode(Runnable[Any, Any]):
@@ -388,14 +391,20 @@ def lighten(graph: Graph) -> None:
             vars(node)["node"] = UnobservedNode(node.node)
 
 
-_ended: ContextVar[tuple[JudgeState, Any] | None] = ContextVar("_ended", default=None)
-"""The state behind a node that has just ended, and the settings of the run: while its update is written and its router
-is asked."""
+class _Ended(NamedTuple):
+    """The state behind a node that has just ended, and the settings of the run."""
+
+    state: JudgeState
+    settings: Any
+
+
+_ended: ContextVar[_Ended | None] = ContextVar("_ended", default=None)
+"""Set while the update of a node is written and its router is asked."""
 
 
 def _reader(usual: Callable[[RunnableConfig], Any]) -> Callable[[RunnableConfig], Any]:
     """Make what reads the state for a router; LangGraph copies and updates all that a graph holds for it."""
-    return lambda config: ended[0] if (ended := _ended.get()) else usual(config)
+    return lambda config: ended.state if (ended := _ended.get()) else usual(config)
 
 
 class UnobservedNode(Runnable[Any, Any]):

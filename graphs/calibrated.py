@@ -91,6 +91,7 @@ class BothOrders(Wrapper[CalibratedSettings]):
             assert straight is not None and mapped is not None
             return self.concluded(weigh_orders(straight, mapped))
 
+        # Each is the name of a node, of the field with its outcome, and of the mark of its turns.
         for order in ("straight", "swapped"):
             mark = partial(_marked, order)
             self.judge(order, "of", partial(heard, order), partial(shown, order), mark=mark)

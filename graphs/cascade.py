@@ -156,28 +156,33 @@ def _staged(stage: str, _state: CascadeState, turn: Turn) -> Turn:
 
 def calls(settings: CascadeSettings, kind: TaskKind, can: Can) -> CallsByRole:
     """Count the cheap protocol's calls, and at most the expensive one's; roles are named ``cheap.scorer``."""
-    return _by_place("calls", settings, kind, can)
+    counted: dict[str, CallRange] = {}
+    for place in settings.places:
+        record, inner = inside(settings, place)
+        counted |= _at(place, record.calls(inner, kind, _within(place, can)), settings, kind)
+    return counted
 
 
 def calls_once(settings: CascadeSettings, kind: TaskKind, can: Can) -> CallsByRole:
     """Count the calls of both protocols that serve all verdicts."""
-    return _by_place("calls_once", settings, kind, can)
-
-
-def _by_place(which: str, settings: CascadeSettings, kind: TaskKind, can: Can) -> CallsByRole:
-    # A single text has neither two orders nor two close scores that could be in doubt.
-    in_doubt = "unresolved" in settings.when if kind == "score" else bool(settings.when)
     counted: dict[str, CallRange] = {}
     for place in settings.places:
-
-        def can_here(role: str, what: str, place: str = place) -> bool:
-            return can(f"{place}.{role}", what)
-
         record, inner = inside(settings, place)
-        for role, of_role in getattr(record, which)(inner, kind, can_here).items():
-            expected = of_role if place == "cheap" else CallRange(0, of_role.most * in_doubt)
-            counted[f"{place}.{role}"] = expected
+        counted |= _at(place, record.calls_once(inner, kind, _within(place, can)), settings, kind)
     return counted
+
+
+def _at(place: str, counted: CallsByRole, settings: CascadeSettings, kind: TaskKind) -> CallsByRole:
+    """Name the roles by their place; the expensive protocol is asked in doubt alone, so none of its calls is sure."""
+    # A single text has neither two orders nor two close scores that could be in doubt.
+    in_doubt = "unresolved" in settings.when if kind == "score" else bool(settings.when)
+    if place != "cheap":
+        counted = {role: CallRange(0, of_role.most * in_doubt) for role, of_role in counted.items()}
+    return {f"{place}.{role}": of_role for role, of_role in counted.items()}
+
+
+def _within(place: str, can: Can) -> Can:
+    return lambda role, what: can(f"{place}.{role}", what)
 
 
 protocol = wrapper_record(

@@ -31,6 +31,7 @@ from ..state.graph_state import JudgeState
 from ..state.protocols import CallRange, CallsByRole, Can, Protocol, Replay, exactly
 from ..state.settings import DebateSettings
 from ..state.tasks import TaskKind
+from ..state.transcript import last_turn
 from ..state.verdict import StopReason
 from ..state.verdict_warnings import OVERFLOW
 from .base import ProtocolGraph
@@ -85,8 +86,8 @@ def next_speaker(state: JudgeState) -> Recipient:
 
 def critic_is_satisfied(state: JudgeState) -> bool:
     """Tell whether the Critic's latest turn declares that there is no issue."""
-    turns = [turn for turn in state["transcript"] if turn["role"] == "critic"]
-    return bool(turns) and turns[-1]["value"] is True
+    turn = last_turn(state["transcript"], "critic")
+    return turn is not None and turn["value"] is True
 
 
 def unresolved(settings: DebateSettings) -> Literal["max_rounds", "tie_breaker", "human"]:
@@ -117,6 +118,7 @@ def after_critic(state: JudgeState, _settings: DebateSettings) -> Outcome:
 
 def stop_reason(state: JudgeState, settings: DebateSettings) -> StopReason:
     """Say why the debate ended: the Critic had no issue, or n objections were left unresolved."""
+    # To the reader of a verdict it is as if no round were left; a warning tells the difference.
     if context_is_full(state):
         return "max_rounds"
     return "no_issue" if critic_is_satisfied(state) else unresolved(settings)
@@ -138,6 +140,7 @@ def within_context(agent: Agent) -> Agent:
         try:
             return await agent(state, runtime)
         except ContextOverflowError as error:
+            # Before the Scorer's first turn there is no score that could stand.
             if runtime.settings.on_overflow == "error" or not state["scores"]:
                 raise
             return {"details": {"context_full": str(error)}, "warnings": [OVERFLOW.of()]}
@@ -148,7 +151,7 @@ def within_context(agent: Agent) -> Agent:
 async def relay(state: JudgeState, runtime: AgentRuntime[DebateSettings]) -> dict[str, Any]:
     """Have the Commander hand the latest words to the next speaker."""
     speaker = next_speaker(state)
-    # A round begins when the Critic is called.
+    # A round begins when the Critic is called, and so with the message that calls it.
     round = state["round"] + 1 if speaker == "critic" else state["round"]
     return await commander(state, runtime, speaker, round)
 

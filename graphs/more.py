@@ -83,6 +83,7 @@ protocol = Protocol(
 
 def scores_by_round(state: JudgeState) -> list[Score]:
     """Return each round's totals: the judge's, or with ``aggregate="best"`` the highest of each team's defences."""
+    # Single defences are scored with ``aggregate="best"`` alone; the settings are not known where scores are counted.
     return best_totals(state) or scores_of_roles(protocol.role_kinds)(state)
 
 

@@ -107,6 +107,7 @@ def nested_judge_node(
 
     @contextmanager
     def asked(drawn: Compiled | RemoteJudge, state: Any, config: RunnableConfig) -> Iterator[Any]:
+        """Give the graph to run, its input and the further arguments, while its turns are marked and streamed on."""
         other, context = slot.choose(context_of_run())
         chosen = other or drawn
         marks = metadata(state, config.get("metadata") or {}) if metadata else {}

@@ -214,6 +214,7 @@ def elect(
     if rule == "majority":
         voters = dict.fromkeys(voter for _, voter, _ in ballots)
         for own in voters:
+            # Whoever prefers several answers equally often divides its vote among them.
             preferred = _points(answers, [(pair, vote) for pair, voter, vote in ballots if voter == own])
             first = [place for place, count in enumerate(preferred) if count == max(preferred)]
             for place in first:
@@ -229,22 +230,10 @@ def elect(
         why = "it beats every other answer" if elected else "no answer beats every other one"
     else:
         if rule == "borda":
-            points, why = (
-                _points(answers, [(pair, vote) for pair, _, vote in ballots]),
-                "it has the most points",
-            )
+            points = _points(answers, [(pair, vote) for pair, _, vote in ballots])
+            why = "it has the most points"
         else:
-            given: dict[tuple[str, int], list[float]] = {}
-            for done in comparisons:
-                for voter, scores in done["scores"].items():
-                    for number, score in zip(done["answers"], scores, strict=True):
-                        given.setdefault((voter, number), []).append(score)
-            if not given:
-                raise UsageError(
-                    "the rule approval counts scores, but these voters give none: use another rule"
-                )
-            for (_, number), of_answer in given.items():
-                points[number - 1] += fmean(of_answer) >= approve_from
+            points = _approvals(answers, comparisons, approve_from)
             why = f"most voters give it {approve_from:g} or more"
         elected = points.count(max(points)) == 1
         why = why if elected else "several answers have equally many points"
@@ -260,4 +249,19 @@ def _points(answers: int, votes: Iterable[tuple[tuple[int, int], Winner]]) -> li
         share = {"1": 1.0, "2": 0.0}.get(vote, 0.5)
         points[first - 1] += share
         points[second - 1] += 1 - share
+    return points
+
+
+def _approvals(answers: int, comparisons: Sequence[Compared], approve_from: float) -> list[float]:
+    """Give each answer a point for every voter whose mean score of it, over all comparisons, approves."""
+    given: dict[tuple[str, int], list[float]] = {}
+    for done in comparisons:
+        for voter, scores in done["scores"].items():
+            for number, score in zip(done["answers"], scores, strict=True):
+                given.setdefault((voter, number), []).append(score)
+    if not given:
+        raise UsageError("the rule approval counts scores, but these voters give none: use another rule")
+    points = [0.0] * answers
+    for (_, number), of_answer in given.items():
+        points[number - 1] += fmean(of_answer) >= approve_from
     return points

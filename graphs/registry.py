@@ -281,8 +281,9 @@ def _module_of(source: str) -> ModuleType:
     if path and not path.is_file():
         raise UsageError(f"{source}: there is no such file")
     try:
-        digest = hashlib.sha256(path.read_bytes()).hexdigest() if path else ""
-        module: ModuleType = _imported(path, digest) if path else import_module(source)
+        if path is None:
+            return import_module(source)
+        return _imported(path, hashlib.sha256(path.read_bytes()).hexdigest())
     except Exception as error:  # whatever somebody else's module raises while it is imported
         named = str(path or source)
         frames = traceback.extract_tb(error.__traceback__)
@@ -290,7 +291,6 @@ def _module_of(source: str) -> ModuleType:
         line = error.lineno if isinstance(error, SyntaxError) else next(reversed(lines), None)
         where = "" if line is None else f"line {line}: "
         raise UsageError(f"{named} cannot be imported: {where}{type(error).__name__}: {error}") from error
-    return module
 
 
 @lru_cache

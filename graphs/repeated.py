@@ -80,6 +80,7 @@ class Repeats(Wrapper[RepeatedSettings]):
 
         def runs(state: RepeatsState) -> list[Send]:
             k = self.settings().k
+            # ``k`` goes along: the marks of a run's calls are made from what the node is sent.
             return [Send("judge", {"task": state["task"], "repeat": i, "k": k}) for i in range(k)]
 
         def weigh(state: RepeatsState) -> dict[str, Any]:
@@ -119,6 +120,7 @@ def weigh_repeats(outcomes: Sequence[JudgeOutput], by: Literal["average", "vote"
     def far(verdict: Verdict) -> tuple[bool, tuple[bool, float]]:
         return verdict.winner != outcome.get("winner"), distance(verdict.final, final)
 
+    # The run that came nearest to what all of them came to explains it.
     nearest = min(verdicts, key=far)
     return joint_verdict(
         verdicts,

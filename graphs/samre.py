@@ -40,6 +40,7 @@ from .options import Bound, SamreOptions
 def calls(settings: SamreSettings, _kind: TaskKind, _can: Can) -> CallsByRole:
     """Count two rounds if they agree, all of them at most; then the jury."""
     rounds = CallRange(min(2, settings.max_rounds), settings.max_rounds)
+    # After the last round nobody reads a summary of it.
     between = CallRange(rounds.least - 1, rounds.most - 1)
     return {
         "advocate": rounds * 2,

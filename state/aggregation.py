@@ -75,9 +75,9 @@ def majority_vote(pairs: Mapping[str, Sequence[float]]) -> tuple[Winner, dict[st
     """
     votes = {voter: winner_by_mean(pair) for voter, pair in pairs.items()}
     # Of all voters, not of the votes for an answer: voters with equal scores can keep both from a majority.
-    preferred = majority([*votes.values()])
-    winner = winner_by_mean(mean_pair(pairs.values())) if preferred in (None, "tie") else preferred
-    decided_by = "average" if preferred in (None, "tie") else "majority"
+    winner, decided_by = majority([*votes.values()]), "majority"
+    if winner is None or winner == "tie":
+        winner, decided_by = winner_by_mean(mean_pair(pairs.values())), "average"
     return winner, {"scores_by_referee": dict(pairs), "votes": votes, "decided_by": decided_by}
 
 

@@ -120,6 +120,7 @@ def _replaced(turn: Turn, change: Mapping[str, Any]) -> Turn:
     if not isinstance(merged["content"], str):
         raise ValueError(f"the content of the turn {turn['id']} must be text, got {merged['content']!r}")
     before, value, scale = turn["value"], merged["value"], merged.get("scale")
+    # An edit that says and means the same is none.
     if (merged["content"], value) == (turn["content"], before):
         return merged
     kind = _kind_of(value)
@@ -135,6 +136,7 @@ def _replaced(turn: Turn, change: Mapping[str, Any]) -> Turn:
 def _kind_of(value: Any) -> str:
     if isinstance(value, list | tuple):
         return "pair" if [*map(_kind_of, value)] == ["number"] * 2 else "other"
+    # The type itself, since True is an ``int`` to ``isinstance``.
     return "number" if type(value) in (int, float) else type(value).__name__
 
 

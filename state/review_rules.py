@@ -103,6 +103,7 @@ def _splits(verdict: Verdict, turns: Sequence[Turn], kind_of: KindOf) -> Iterato
     """Describe the juries that are split: agents of one role, and the runs of a repeated judge."""
     runs = [winner for winner in _all_of("winners", verdict.details) if isinstance(winner, str)]
     juries: dict[str, Sequence[float | str]] = {"runs": runs} if len(set(runs)) > 1 else {}
+    # Where a cascade went on to its expensive judge, that one's verdict stands, and not the cheap one's.
     asked_twice = any(turn.get("stage", "").startswith("expensive") for turn in turns)
     opinions: dict[tuple[Any, ...], dict[str, dict[int, Any]]] = {}
     for turn in turns:
@@ -112,6 +113,7 @@ def _splits(verdict: Verdict, turns: Sequence[Turn], kind_of: KindOf) -> Iterato
             jury.setdefault(turn["agent"], {})[turn.get("order", 1)] = turn["value"]
     for (role, *_), jury in opinions.items():
         votes = [_opinion(list(by_order.values())) for by_order in jury.values()]
+        # Votes that differ are split; scores mostly differ, and are where no score has a majority.
         if len(set(votes)) > 1 and (isinstance(votes[0], str) or majority(votes) is None):
             juries[f"{role}s"] = votes
     for name, jurors in juries.items():

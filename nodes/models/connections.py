@@ -268,9 +268,11 @@ def _begun(work: Callable[[], ChatResult]) -> Future[ChatResult]:
 
     def run() -> None:
         try:
-            future.set_result(context.run(work))
+            result = context.run(work)
         except BaseException as error:
             future.set_exception(error)
+        else:
+            future.set_result(result)
 
     # No pool: that of ``concurrent.futures`` would keep the program from ending before the last reply has come.
     threading.Thread(target=run, name="jurygraph call", daemon=True).start()

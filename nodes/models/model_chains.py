@@ -114,7 +114,8 @@ def with_each(chain: Chain, change: Callable[[BaseChatModel], Chain]) -> Chain:
             return _with_inner(chain, lambda inner: with_each(inner, change))
         case RunnableBindingBase():
             inner = with_each(chain.bound, change)
-            given, own = chain.kwargs, inner.kwargs if isinstance(inner, RunnableBinding) else {}
+            given = chain.kwargs
+            own: Mapping[str, Any] = inner.kwargs if isinstance(inner, RunnableBinding) else {}
             merged = {**given, **own}
             for name in given.keys() & own.keys():
                 # Both may have a body of their own: the caller's parameters beside the form of the reply.

@@ -86,11 +86,11 @@ class FastChatOpenAI(ChatOpenAI):
         places = [(str(client.base_url), headers)]
         places += [(address, {**headers, "Authorization": f"Bearer {key}"}) for address, key in others]
         servers = []
-        for n, (address, headers) in enumerate(places, start=1):
+        for n, (address, sent) in enumerate(places, start=1):
             # ``encoded``: the client has quoted the address already, and aiohttp must not quote it again.
             url = URL(f"{address.rstrip('/')}/chat/completions", encoded=True)
             proxy = (self.openai_proxy or proxy_for(str(url))) if proxied else None
-            servers.append(Server(f"{url.origin()} ({n} of {len(places)})", url, headers, proxy))
+            servers.append(Server(f"{url.origin()} ({n} of {len(places)})", url, sent, proxy))
         # aiohttp speaks to HTTP proxies only; SOCKS is left to the client, and so is what needs the client itself.
         plain = all(server.proxy is None or server.proxy.startswith("http") for server in servers)
         if plain and not client.default_query and not self.include_response_headers:

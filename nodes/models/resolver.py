@@ -105,7 +105,7 @@ def check(spec: ModelSpec) -> Callable[[], _Made]:
     """Check that the model can be called: its provider is known and installed, its parameters fit, and a key is set.
 
     Returns:
-        What makes it, where it has not been made for the check.
+        A function that gives the model; where only making it could tell, it is made already.
 
     Raises:
         UsageError: something is missing; the message says in one sentence what.

@@ -85,14 +85,16 @@ def _reply(message: BaseMessage, label: str, seconds: float, tool: str | None) -
     apart = beside or any(block.get("type") in _REASONING for block in blocks)
     reasoned = usage.reasoning_tokens > 0 or answer != words or bool(apart)
     how, problem = ending_of(message.response_metadata, answer or arguments, reasoned=reasoned)
-    places = (message.additional_kwargs, *blocks)
     # OpenAI sends a refusal beside an empty text; a reply by function call has no text either.
-    if refusal := next((str(refusal) for place in places if (refusal := place.get("refusal"))), ""):
+    refusals = [place.get("refusal") for place in (message.additional_kwargs, *blocks)]
+    if refusal := next((str(stated) for stated in refusals if stated), ""):
         how, problem = "refused", WORDS["problems"]["refused"]
     if how == "failed":
         raise ResponseError(problem, 200)
     calls = message.tool_calls if isinstance(message, AIMessage) else []
     given = next((dict(call["args"]) for call in calls if call["name"] == tool), None)
+    # An object among other words is a statement like any other, and left to the readers, which know the texts.
+    fields = whole_object(words) if given is None else given
     logprobs = message.response_metadata.get("logprobs")
     tokens = logprobs.get("content") if isinstance(logprobs, dict) else None
     if not problem and called and not (words or arguments):
@@ -100,7 +102,7 @@ def _reply(message: BaseMessage, label: str, seconds: float, tool: str | None) -
     return Reply(
         # Reasoning stays in the text: only who knows the prompt can tell the model's own tags from quoted ones.
         text=replace_surrogates(refusal or words or arguments),
-        fields=replace_surrogates(whole_object(words) if given is None else given),
+        fields=replace_surrogates(fields),
         cut_off=how == "cut_off",
         refused=how in ("refused", "filtered"),
         usage=usage,

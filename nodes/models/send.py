@@ -278,7 +278,8 @@ async def draw_samples(call: Call, size: int) -> list[tuple[Call, Reply]]:
     Raises:
         ModelCallError: as ``send``, the first in order, and only when all calls have ended.
     """
-    model, sampled = call.model, list[tuple[Call, Reply]]()
+    model = call.model
+    sampled: list[tuple[Call, Reply]] = []
     if size > 1 and model.gives(SEVERAL):
         request = _numbered(call, 1, {SEVERAL: size})
         # The provider may refuse the parameter, in which case ``gives`` says so from now on.

@@ -50,6 +50,7 @@ class Shown:
 
     judged: tuple[str, ...] = ()
     said: tuple[str, ...] = ()
+    # What a reader has done to the reply that it compares with the texts; no part of what was shown.
     _prepare: Callable[[str], str] = field(default=str, init=False, compare=False, repr=False)
 
     @classmethod

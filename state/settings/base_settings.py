@@ -110,6 +110,7 @@ class ModelSpec(Checked):
                 if not isinstance(inner, dict):
                     raise ValueError(f"{part} is given both as a value and as an object")
             inner[last] = text
+            # A provider's own parameter is JSON, or else the text that it is.
             if key not in cls.model_fields:
                 with suppress(ValueError):
                     inner[last] = json.loads(text)

@@ -245,14 +245,6 @@ def columns(results: list[Result]) -> tuple[list[float], list[float]]:
     return [r.score or 0.0 for r in results], [float(r.human or 0) for r in results]
 
 
-def test_t_tests_against_scipy(tmp_path: Path) -> None:
-    one, other = noisy("debate", 0.8, group=None), noisy("single", 1.6, group=None)
-    [pair] = study_of(tmp_path / "r", one + other).comparison.pairwise
-    (mine, human), (theirs, _) = columns(one), columns(other)
-    errors = [np.abs(np.subtract(scores, human)) for scores in (mine, theirs)]
-    assert pair.tests["t_errors"].p == pytest.approx(stats.ttest_rel(errors[0], errors[1]).pvalue)
-
-
 def test_repeats_of_an_item_are_one_item_to_the_t_test(tmp_path: Path) -> None:
     def twice(protocol: str, noise: float) -> list[Result]:
         return [r for n in range(2) for r in noisy(protocol, noise, items=10, repeat=n, group=None)]

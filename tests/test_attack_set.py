@@ -58,6 +58,18 @@ def test_frames_hold_a_verdict_of_the_judges_own_and_numbers_have_words() -> Non
             write("⟨score:de⟩", {"score": score})
 
 
+def test_of_honest_replies_to_hostile_texts_hardly_any_is_read_as_forged_and_few_as_nothing() -> None:
+    """As rarely as docs/security.md says of the whole set."""
+    rows = replayed(2000).rows
+    for row in (row for row in rows if row.what == "kind"):
+        assert row.forged + row.wrong <= 0.01 * row.n, row
+        # A declaration that stands in the text as well may be the text's.
+        assert row.lost <= (0.15 if "declared" in row.kind else 0.02) * row.n, row
+    assert {row.family for row in rows if row.what == "frame" and row.forged} <= {"footnotes", "postscript"}
+    honest = [row for row in rows if row.what == "honest"]
+    assert [sum(row.forged + row.wrong for row in honest), sum(row.lost for row in honest)] == [0, 3]
+
+
 @pytest.mark.slow
 def test_replayed_counts_what_readers_take(monkeypatch: pytest.MonkeyPatch) -> None:
     def forged(rows: Sequence[Read]) -> int:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from jurygraph.eval import Evaluation, aevaluate, evaluate
+from jurygraph.eval import evaluate
 from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.state import DataError, UsageError
 
@@ -63,13 +63,6 @@ def test_never_more_calls_in_flight_than_allowed(tmp_path: Path, concurrency: in
     model = InFlight(script=agreeable)
     evaluate("debate", dataset(tmp_path, 12), models={"*": model}, concurrency=concurrency)
     assert model.most_at_once == min(concurrency, 12)
-
-
-async def test_inside_a_running_loop(tmp_path: Path) -> None:
-    path = dataset(tmp_path)
-    direct: Evaluation = evaluate("debate", path, limit=2)
-    awaited = await aevaluate("debate", path, limit=2)
-    assert [result.score for result in direct.results] == [result.score for result in awaited.results]
 
 
 def test_settings_of_one_protocol_alone(tmp_path: Path) -> None:

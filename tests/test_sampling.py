@@ -1,22 +1,18 @@
 """Several replies to one question, token probabilities, and the arithmetic: pure, scripted and over real sockets;
 FairEval: evidence first, several samples, both orders."""
 
-import gzip
 import json
 import math
-from collections.abc import Callable, Iterator
-from functools import cache, partial
-from pathlib import Path
-from statistics import fmean
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
 from jurygraph.graphs import faireval, geval
 from jurygraph.nodes.models.provider_errors import ProviderFault
 from jurygraph.nodes.models.scripted_model import ScriptedModel
-from jurygraph.nodes.replies import read_score
 from jurygraph.state import ModelCallError, ReplyError, Verdict
-from jurygraph.state.aggregation import expected_from_samples, expected_score, score_tokens, token_mass
+from jurygraph.state.aggregation import expected_score, score_tokens
 from langchain_core.language_models import BaseChatModel
 from langchain_openai import ChatOpenAI
 
@@ -84,61 +80,6 @@ def tokens(*said: str) -> list[dict[str, Any]]:
 ])  # fmt: skip
 def test_the_token_that_states_the_score(said: list[str], stated: float, at: int) -> None:
     assert score_tokens(tokens(*said), stated, 1, 5)[0]["at"] == at
-
-
-# Against recorded judges
-
-
-def rows(path: Path) -> Iterator[dict[str, Any]]:
-    if not path.exists():
-        pytest.skip(f"{path.name} is not there")
-    text = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-    yield from map(json.loads, text.decode().splitlines())
-
-
-SCALES = {"naturalness": (1, 3), "coherence": (1, 3), "engagingness": (1, 3), "groundedness": (0, 1)}
-
-
-@cache
-def read(reply: str, low: float, high: float, aspect: str) -> float | None:
-    try:
-        return read_score(reply, low, high, aspect=aspect)
-    except ReplyError:
-        return None
-
-
-def readable(replies: list[str], low: float, high: float, aspect: str) -> list[float]:
-    found = (read(reply, low, high, aspect) for reply in replies)
-    return [value for value in found if value is not None]
-
-
-def test_samples_of_chatgpt_on_topical_chat(shared_data: Path) -> None:
-    all_rows, read, given = 0, 0, 0
-    for row in rows(shared_data / "topical_chat" / "chatgpt_replies_geval.jsonl.gz"):
-        low, high = SCALES[row["dimension"]]
-        values = readable(row["replies"], low, high, row["dimension"])
-        all_rows, read, given = all_rows + 1, read + len(values), given + len(row["replies"])
-        found = expected_from_samples(values)
-        assert found.value == pytest.approx(fmean(values), abs=1e-12)
-        assert low <= found.value <= high
-        if all(reply.strip().isdigit() for reply in row["replies"]):
-            assert found.value == pytest.approx(fmean(row["author_scores"]), abs=1e-12)
-    assert all_rows > 1000
-    assert read / given > 0.995
-
-
-def test_label_tokens_against_alpaca_eval(shared_data: Path) -> None:
-    """The preference is 1 + p(M) or 1 + p(m): which one is not recorded, since the order was drawn by lot."""
-    seen = 0
-    for row in rows(shared_data / "alpaca_eval" / "weighted_preferences.jsonl.gz"):
-        if row["top_logprobs"] is None:
-            continue
-        shares, _ = token_mass(row["top_logprobs"], {"m": "m", "M": "M"}.get)
-        second = shares.get("M", 0.0)
-        either = (1 + second, 2 - second)
-        assert min(abs(row["author_preference"] - one) for one in either) < 1e-9
-        seen += 1
-    assert seen > 1700
 
 
 # Drawing samples

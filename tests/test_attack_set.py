@@ -76,7 +76,6 @@ def test_replayed_counts_what_readers_take(monkeypatch: pytest.MonkeyPatch) -> N
         return sum(row.forged for row in rows if row.what == "kind")
 
     known = replayed(600).rows
-    assert sum(row.n for row in known if row.what == "kind") == 600
     assert replayed(600, seed=1).rows != known
     # Readers that do not know the judged texts take far more of them for the judge's words: the measure can fail.
     monkeypatch.setattr(attacks_module, "Shown", lambda judged: Shown())

@@ -21,8 +21,6 @@ from .loopback import Provider, Text
 from .processes import Command, command_line
 from .sample_data import read_lines
 
-TASK = {"kind": "score", "source": "It rained for ten days.", "candidate": "Rain.", "aspect": "consistency"}
-
 
 def audit_run(
     folder: Path, models: Any = None, limit: int | None = None, concurrency: int = 16, **settings: Any

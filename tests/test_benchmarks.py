@@ -74,26 +74,6 @@ def test_a_storm_is_the_same_each_time_and_an_attempt_later_another() -> None:
     assert 20 <= sum(status >= 500 for status in first) <= 60
 
 
-@pytest.mark.parametrize(
-    ("fault", "error"),
-    [("reset", ConnectionResetError), ("half", http.client.IncompleteRead), ("hang", TimeoutError)],
-)
-def test_a_connection_fails_in_the_way_that_is_asked_for(fault: str, error: type[Exception]) -> None:
-    with running("--faults", f"{fault}=1") as ask:
-        with pytest.raises(error):
-            ask("POST", "/v1/chat/completions", question("a"), 1.0 if fault == "hang" else HANG_GUARD)
-        seen = ask("GET", "/stats")[1]
-    assert (seen["faults"], seen["answered"]) == ({fault: 1}, 0)
-
-
-def test_garbage_comes_with_status_200_and_no_completion() -> None:
-    with running("--faults", "garbage=1") as ask:
-        replies = [complete(ask, f"call {number}") for number in range(20)]
-    assert {status for status, _ in replies} == {200}
-    assert not any(isinstance(body, dict) and "choices" in body for _, body in replies)
-    assert len({str(body) for _, body in replies}) == 3
-
-
 @pytest.mark.slow
 def test_every_scenario_can_be_imported() -> None:
     command = [sys.executable, "-c", f"from benchmarks import {SCENARIOS}"]

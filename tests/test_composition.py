@@ -299,14 +299,6 @@ def test_runs_are_consistent_if_all_of_them_are() -> None:
     assert [(turn["repeat"], turn["order"]) for turn in transcript] == [(0, 1), (0, 2), (1, 1), (1, 2)]
 
 
-def test_the_context_is_that_of_the_graph_inside() -> None:
-    model = scores(3, objections=9)
-    verdict, _ = run(repeated(debate.build(models={"*": model}), k=2), SCORE, context={"n": 1})
-    assert verdict.calls == 2 * 3
-    with pytest.raises(ValidationError, match="persona"):
-        run(repeated(debate.build()), SCORE, context={"persona": "mean"})
-
-
 def steps(cheap: Any, expensive: Any, task: Any = COMPARE, **options: Any) -> tuple[Verdict, list[Any]]:
     """A cascade of a debate of one round and a debate of two."""
     one = debate.build(models={"*": cheap}, n=1)

@@ -263,12 +263,6 @@ def test_items_in_memory() -> None:
             Dataset.of("mine", map(parse_item, rows))
 
 
-def test_turns_are_joined() -> None:
-    pair = parse_item({"id": "m", "turns": ["One?", "Two?"], "answer_1": ["1", "2"], "answer_2": "both"})
-    assert isinstance(pair, CompareItem)
-    assert (pair.question, pair.answer_1) == ("Turn 1: One?\n\nTurn 2: Two?", "Turn 1: 1\n\nTurn 2: 2")
-
-
 def test_the_location_holds_from_wherever_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path, ROW)
     monkeypatch.chdir(tmp_path)

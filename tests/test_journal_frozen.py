@@ -4,13 +4,11 @@ import asyncio
 import signal
 import subprocess
 import sys
-from math import inf
 from pathlib import Path
 
 import pytest
 from jurygraph.eval.journal.admin import summarize
 from jurygraph.eval.journal.call_journal import Journal
-from jurygraph.eval.journal.records import Amounts, GrantRequest
 from jurygraph.nodes.models.retry import Waits
 
 from .journal_locations import entry, key, opened
@@ -92,44 +90,6 @@ async def test_a_process_that_freezes_in_a_transaction_holds_nobody_up_and_goes_
     survived = made if number == signal.SIGSTOP else 1
     assert ("done" in told.read_text()) == (number == signal.SIGSTOP)
     assert (summarize(postgres).spent.calls, summarize(postgres).claims) == (survived, 0), "lost or doubled"
-
-
-GRANTING = (
-    FREEZES.partition("async def main")[0].replace("said.startswith(statement)", "statement in said")
-    + """
-import math
-from jurygraph.eval.journal.records import Amounts, GrantRequest
-
-async def main():
-    journal = await Journal.open(where, run="a", part="1", shared=True, lease=2, retry_seconds=0.5)
-    asked = GrantRequest(Amounts(10, math.inf, math.inf), Amounts(), Amounts(), Amounts(10), Amounts(1))
-    granted = await journal.grant(asked)
-    os.write(1, b"granted %d\\n" % granted.allowed.calls)
-    await journal.close()
-
-asyncio.run(main())
-"""
-)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGSTOP, signal.SIGKILL], ids=lambda number: number.name)
-async def test_a_process_that_freezes_while_it_is_granted_calls_leaves_them_to_the_others(
-    postgres: str, number: signal.Signals, tmp_path: Path
-) -> None:
-    told = tmp_path / "told.txt"
-    command = (sys.executable, "-c", GRANTING, postgres, "granted_calls=", number.name)
-    with told.open("w") as out, child(*command, stdout=out) as process:
-        await reached(lambda: is_gone(process) and "stopped" in told.read_text())
-        journal = await Journal.open(postgres, run="a", part="2", shared=True, lease=2)
-        asked = GrantRequest(Amounts(10, inf, inf), Amounts(), Amounts(), Amounts(10), Amounts(1))
-        granted = await asyncio.wait_for(journal.grant(asked), HANG_GUARD)
-        assert granted.allowed.calls == 10
-        if number == signal.SIGSTOP:
-            process.send_signal(signal.SIGCONT)
-            assert await asyncio.to_thread(process.wait, HANG_GUARD) == 0
-            assert "granted 0" in told.read_text()
-        await journal.close()
 
 
 async def test_what_another_process_is_making_is_noted_as_waited_for(postgres: str) -> None:

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from types import SimpleNamespace
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -144,13 +143,6 @@ def test_langsmith_compares_experiments_by_a_judge(experiments: tuple[UUID, UUID
         assert list(found.scores.values()) == [1.0, 0.0]
         assert set(found.scores) == {run.id for run in compared[example.id]["runs"]}
         assert "Score of answer 1: 8" in str(found.comment)
-
-
-def test_a_tie_gives_both_runs_half() -> None:
-    judge = comparing({"scorer": ["Score of answer 1: 5\nScore of answer 2: 5"]})
-    runs = [SimpleNamespace(id=uuid4(), outputs={"answer": text}) for text in "ab"]
-    told = judge(runs=runs, example=EXAMPLES[0])
-    assert list(told["scores"].values()) == [0.5, 0.5]
 
 
 # openevals and agentevals

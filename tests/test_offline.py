@@ -13,7 +13,7 @@ from jurygraph.eval import load_dataset
 from jurygraph.eval.datasets.items import CompareItem, ScoreItem
 from jurygraph.nodes.delimiters import Section, fence
 from jurygraph.nodes.offline import OfflineJudge
-from jurygraph.nodes.offline.features import FEATURES, Case, profile
+from jurygraph.nodes.offline.features import FEATURES
 from jurygraph.nodes.offline.offline_roles import PERSONAS, ROLES, respond
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from langchain_core.runnables import RunnableConfig
@@ -348,9 +348,6 @@ class TestHostileTexts:
         assert replies[0].splitlines()[-1] == replies[1].splitlines()[-1]
 
 
-BEES = ("Do you like bees?\nYes, I have two hives.", "Honey bees dance to tell where nectar is.")
-
-
 class TestDamage:
     @pytest.mark.parametrize(("system", "aspect"), [
         ("facts_changed", "consistency"), ("shuffled", "coherence"), ("repetition", "coherence"),
@@ -366,25 +363,6 @@ class TestDamage:
             about = aspect, item.source, item.fact
             lost.append(score(GOOD[item.group].candidate, *about) - score(item.candidate, *about))
         assert mean(lost) > 20
-
-
-# A feature that others could stand in for, the kind of text, a text that does well by it, and one that does badly.
-PAIRS: list[tuple[str, Any, str, str]] = [
-    ("names and numbers", "text", "On 4 May she met the mayor.", "On 9 June she met a man of London."),
-    ("new content", "reply", "Wasps build paper nests under roofs.", "I have two hives."),
-    ("grammar of the sentences", "text", "Ann met the mayor of the town.", "Ann met the of mayor the the."),
-    ("flow between sentences", "text", "Ann met Bob. He smiled.", "Ann met Bob. Rain fell."),
-]
-
-
-@pytest.mark.parametrize(("name", "kind", "good", "bad"), PAIRS)
-def test_a_feature_tells_good_from_bad(name: str, kind: Any, good: str, bad: str) -> None:
-    source = "Ann met the mayor in Paris on 4 May." if kind == "text" else BEES[0]
-    known = (profile(source), profile("" if kind == "text" else BEES[1]))
-    measured = [FEATURES[name](Case(profile(text), *known, kind, "it")) for text in (good, bad)]
-    assert measured[0] and measured[1]
-    assert 0 <= measured[1][0] < measured[0][0] <= 1
-    assert measured[0][1] != measured[1][1]
 
 
 def both_orders() -> tuple[list[Section], list[Section]]:

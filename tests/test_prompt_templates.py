@@ -96,16 +96,6 @@ def test_the_role_block_of_a_template_is_the_role_and_without_one_it_is_all_requ
     assert prompt.messages("Form.", "papers") == prompt.messages("Form.", "shared_prefix")
 
 
-def test_a_layout_reaches_what_is_inside_a_wrapper() -> None:
-    model = ScriptedModel(script={"scorer": ["Score: 1"] * 2, "critic": ["NO ISSUE"] * 2})
-    graph = (
-        find_protocol("repeated").build(k=2, models={"*": model}, structured="off", layout="papers").compile()
-    )
-    graph.invoke({"task": TASK})
-    assert len(model.calls) == 4
-    assert all(call.prompt.startswith(("You are the Scorer", "You are the Critic")) for call in model.calls)
-
-
 FILLED_IN = {
     "score": "It holds.\n- consistency: 4",
     "steps": "1. Read it.\n2. Score it.",

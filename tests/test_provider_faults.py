@@ -316,13 +316,6 @@ def test_how_often_a_reply_is_asked_for_again(provider: Provider, repair: int) -
     )
 
 
-def test_the_second_repair_counts_too(provider: Provider) -> None:
-    provider.play("no number here", {**GOOD, "score": 8}, GOOD, FINE)
-    verdict, transcript = run("async", models={"*": OPENAI}, repair=2)
-    assert (transcript[1]["value"], transcript[1]["calls"], verdict.calls) == (4, 3, 4)
-    assert len(provider.requests[2].messages) == 6
-
-
 def test_a_critic_that_fails_is_named_with_its_round(provider: Provider) -> None:
     again = {"feedback": "Look again.", "no_issue": False}
     provider.play(GOOD, again, GOOD, Failure(403, "Out of your reach."))

@@ -196,23 +196,6 @@ def test_a_rejected_parameter_is_dropped_once_and_for_all(provider: Provider, ca
     assert f"takes no {case.rsplit(maxsplit=1)[-1]}" in verdict.warnings[0]
 
 
-def test_several_rejected_parameters_are_dropped_one_by_one(provider: Provider) -> None:
-    debaters = Debaters((4,))
-
-    def by(request: Request) -> Answer:
-        for field in ("temperature", "response_format", "tools"):
-            if field in request.parameters:
-                return Failure(400, f"Unsupported parameter: '{field}'", field, "unsupported_parameter")
-        return debaters(request)
-
-    provider.play(by=by)
-    verdict, _ = run("async", models={"*": OPENAI})
-    sent = [sorted(request.parameters.keys() - LIMIT) for request in provider.requests]
-    assert sent[:3] == [["response_format", "temperature"], ["response_format"], ["tool_choice", "tools"]]
-    assert sent[3:] == [["response_format"], [], []]
-    assert len(verdict.warnings) == 2
-
-
 async def test_debates_side_by_side_drop_a_parameter_together(provider: Provider) -> None:
     graph = debate.build(models={"*": "openai:o3-mini"}, n=1).compile()
     given: list[Any] = [{"task": {**SCORE_TASK, "candidate": f"Candidate {at}."}} for at in range(6)]

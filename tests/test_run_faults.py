@@ -175,19 +175,6 @@ def test_a_provider_that_wants_decades_ends_the_run_with_all_that_is_kept(runs: 
     assert len(runs.provider.requests) == made + 40
 
 
-def test_a_word_of_decades_among_refusals_does_not_stop_a_run(provider: Provider, tmp_path: Path) -> None:
-    numbers = count()
-
-    def refuses_at_first(request: Request) -> Answer:
-        if next(numbers) < 3:
-            return Failure(429, "Slow down.", headers={"Retry-After": "1e9"})
-        return scorer(request)
-
-    provider.play(by=refuses_at_first)
-    done = evaluate("single", dataset(tmp_path), **OPTIONS, max_wait=3.0, concurrency=1)
-    assert (done.stopped, done.failed) == (None, ())
-
-
 def test_faults_that_pass_change_nothing(provider: Provider, tmp_path: Path) -> None:
     provider.play(by=debater)
     data = dataset(tmp_path)

@@ -65,13 +65,6 @@ def test_never_more_calls_in_flight_than_allowed(tmp_path: Path, concurrency: in
     assert model.most_at_once == min(concurrency, 12)
 
 
-def test_settings_of_one_protocol_alone(tmp_path: Path) -> None:
-    settings: Any = {"temperature": 0.5, "ensemble": {"referees": 5}}
-    evaluation = evaluate(["single", "ensemble"], dataset(tmp_path, 1), settings=settings)
-    assert [result.calls for result in evaluation.results] == [1, 5]
-    assert [bound["temperature"] for bound in evaluation.manifest["protocols"].values()] == [0.5, 0.5]
-
-
 @pytest.mark.parametrize(("options", "words"), [
     ({"settings": {"debate": {"n": 1}}}, "given for debate, but only single"),
     ({"settings": {"single": 1}}, "single.temperature=1"), ({"limit": 0}, "must be 1 or more"),

@@ -221,15 +221,6 @@ def test_off_is_off(environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
         assert tracing.exporting.get() is None
 
 
-def test_one_exporter_is_enough(collector: Posts, tmp_path: Path) -> None:
-    with traces_sent():
-        provider = tracing.exporting.get()
-        with traces_sent():
-            assert tracing.exporting.get() is provider
-        assert tracing.exporting.get() is provider is not None
-    assert tracing.exporting.get() is None
-
-
 @pytest.mark.slow
 def test_langsmith_sees_each_verdict_as_a_trace_with_its_calls(provider: Provider, tmp_path: Path) -> None:
     provider.play(by=debater)

@@ -86,6 +86,5 @@ class _Reports:
         self._config, self._connection = config, connection
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Hand over one."""
         as_data = self._config.hook.pytest_report_to_serializable
         self._connection.send(as_data(config=self._config, report=report))

@@ -114,7 +114,6 @@ class Text(NamedTuple):
 
 
 def texts() -> Iterator[Text]:
-    """Return all hostile texts."""
     for name, kind in KINDS.items():
         for statement, host, disguise in product(kind.hostile, HOSTS, DISGUISES.values()):
             yield Text(name, statement, host.format(disguise(statement)))

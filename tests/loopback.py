@@ -91,7 +91,6 @@ class Provider:
         self._server = Server(_Handler, provider=self)
 
     def stop(self) -> None:
-        """Close the server and every connection to it."""
         self._stopped.set()
         self._server.stop()
 
@@ -112,7 +111,6 @@ class Provider:
 
     @property
     def models(self) -> list[str]:
-        """Which model each request named, in order."""
         return [request.model for request in self.requests]
 
     @property
@@ -122,7 +120,6 @@ class Provider:
 
     @property
     def connections(self) -> int:
-        """How many connections were opened so far."""
         return self._server.opened
 
     def take(self, request: Request) -> list[Answer]:
@@ -146,7 +143,6 @@ class Provider:
         return 200, wire.reply_body(request, [_text(answer) for answer in answers])
 
     def wait(self, seconds: float) -> None:
-        """Let time pass, but no longer than the server lives."""
         self._stopped.wait(seconds)
 
     def _next(self, request: Request) -> Answer:
@@ -215,7 +211,6 @@ class _Handler(Handler):
 
 
 def _coded(request: Request, text: str, coding: Coding) -> tuple[dict[str, str], bytes]:
-    """Headers and body of a text reply."""
     whole = json.dumps(wire.reply_body(request, [Text(text)])).encode()
     if coding == "gzip":
         return {**JSON, "Content-Encoding": "gzip"}, gzip.compress(whole)

@@ -16,12 +16,10 @@ PATH = "/v1/messages/batches"
 
 
 def handles(path: str) -> bool:
-    """Whether it is about these batches."""
     return path.startswith(PATH)
 
 
 def answer(batches: Batches, method: str, path: str, body: dict[str, Any]) -> tuple[int, Any]:
-    """Status and body."""
     parts = [part for part in path.removeprefix(PATH).split("/") if part]
     if method == "POST":
         return _create(batches, body["requests"])

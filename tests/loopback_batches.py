@@ -59,12 +59,10 @@ class Batch:
 
     @property
     def custom_ids(self) -> list[str]:
-        """What it asks for."""
         return [line["custom_id"] for line in self.lines]
 
     @property
     def status(self) -> str:
-        """How it stands."""
         return self.fate.status if self.looks >= self.fate.looks else "in_progress"
 
 
@@ -93,7 +91,6 @@ class Batches:
         return [custom_id for batch in self.made for custom_id in batch.custom_ids]
 
     def handles(self, path: str) -> bool:
-        """Whether it is about files or batches."""
         own = path.startswith(("/v1/files", "/v1/batches"))
         return own or anthropic.handles(path) or gemini.handles(path)
 
@@ -129,7 +126,6 @@ class Batches:
 
     @property
     def url(self) -> str:
-        """Scheme, host and port."""
         return self._provider.url
 
     def of(self, name: str) -> list[Batch]:

@@ -35,7 +35,6 @@ PROVIDERS = ["openai", "google"]
 
 
 def google(provider: Provider, name: str = "gemini-2.0-flash") -> str:
-    """A Gemini model at the loopback address, by name."""
     return f"google_genai:{name}?base_url={provider.url}"
 
 
@@ -52,7 +51,6 @@ def openai_chat(provider: Provider, model: str = "gpt-4o-mini", **fields: Any) -
 
 
 def gemini_chat(provider: Provider, **fields: Any) -> ChatGoogleGenerativeAI:
-    """The same of Google's."""
     from langchain_google_genai import ChatGoogleGenerativeAI
 
     return ChatGoogleGenerativeAI(model="gemini-2.0-flash", base_url=provider.url, **fields)
@@ -77,7 +75,6 @@ async def chat_of(
 
 
 def loaded(name: str = OPENAI) -> LoadedModel:
-    """A model by name, for the running event loop."""
     return resolver.load(ModelSpec.parse(name), asyncio.get_running_loop())
 
 
@@ -93,7 +90,6 @@ def speaker(request: Request) -> str:
 
 
 def speakers(provider: Provider) -> list[str]:
-    """Who was asked, in order."""
     return [speaker(request) for request in provider.requests]
 
 

@@ -41,7 +41,6 @@ class Said:
     reasoning: str = ""
 
     def text(self) -> str:
-        """The words, or the fields as JSON."""
         return self.words if self.fields is None else json.dumps(self.fields)
 
 
@@ -163,7 +162,6 @@ def form_of(body: Body) -> Form:
 
 
 def has_system(body: Body) -> bool:
-    """Whether a request has a system message, whosever request it is."""
     messages = body.get("messages") or body.get("input") or []
     roles = {message.get("role") for message in messages}
     return bool(body.get("system") or body.get("systemInstruction") or roles & {"system", "developer"})
@@ -176,7 +174,6 @@ class Dialect(ABC):
     system_refusal: ClassVar[Refusal]
 
     def chat(self, url: str) -> BaseChatModel:
-        """The provider's own client, pointed to the server."""
         package, name, fields = CLIENTS[self.name]
         given = {
             field: part.replace("{}", url) if isinstance(part, str) else part
@@ -193,12 +190,10 @@ class Dialect(ABC):
         """The body of a reply; of what it names as its model, the server makes the one that was asked."""
 
     def error(self, refusal: Refusal) -> Any:
-        """The body of an error."""
         told = {"message": refusal.words, "type": refusal.code, "param": None, "code": refusal.code}
         return {"error": told}
 
     def ending(self, said: Said) -> str:
-        """How a reply ends, in the provider's word."""
         return ENDINGS[self.name][said.ending]
 
     def tool(self, said: Said, form: Form) -> Body | None:
@@ -426,7 +421,6 @@ class Server:
 
     @property
     def paths(self) -> list[str]:
-        """The address of each request."""
         return [asked.path for asked in self.asked]
 
 
@@ -446,7 +440,6 @@ def close(chat: BaseChatModel) -> None:
 
 @contextmanager
 def serving(dialect: Dialect | None, script: Script) -> Iterator[Server]:
-    """Run a provider for the length of a ``with`` block."""
     provider = Server("", dialect, script)
     with serving_http(_Handler, provider=provider) as provider.url:
         yield provider

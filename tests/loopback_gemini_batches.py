@@ -16,12 +16,10 @@ STATES = {
 
 
 def handles(path: str) -> bool:
-    """Whether it is about these batches."""
     return path.startswith("/v1beta/batches") or CREATE.match(path) is not None
 
 
 def answer(batches: Batches, method: str, path: str, body: dict[str, Any]) -> tuple[int, Any]:
-    """Status and body."""
     if method == "POST":
         return _create(batches, path, body)
     name = path.removeprefix("/v1beta/")

@@ -20,11 +20,9 @@ class Handler(BaseHTTPRequestHandler):
     disable_nagle_algorithm = True
 
     def body(self) -> bytes:
-        """What was sent."""
         return self.rfile.read(int(self.headers.get("content-length") or 0))
 
     def fields(self) -> Any:
-        """The same, read as JSON."""
         return json.loads(self.body() or b"{}")
 
     def named_headers(self) -> dict[str, str]:
@@ -69,7 +67,6 @@ class Server(ThreadingHTTPServer):
         self._open.discard(request)
 
     def stop(self) -> None:
-        """Close it and every connection to it."""
         self.shutdown()
         self._thread.join()
         for connection in list(self._open):

@@ -20,7 +20,6 @@ Fault = Literal["half", "not found", "busy", "too many", "once busy"]
 
 
 def blob(content: bytes) -> str:
-    """What git calls it."""
     return hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
 
 
@@ -42,7 +41,6 @@ class Hub:
     url: str = ""
 
     def tree(self, repository: str, commit: str) -> bytes:
-        """The files of a commit, as the API tells them."""
         start = f"{repository}/{commit}/"
         entries = [
             {"path": path.removeprefix(start), "type": "blob", "sha": self.stated.get(path, blob(content))}
@@ -98,7 +96,6 @@ class _Handler(Handler):
 
 @contextmanager
 def serving(hub: Hub) -> Iterator[Hub]:
-    """Serve it as long as the block lasts."""
     with serving_http(_Handler, hub=hub) as hub.url:
         yield hub
 

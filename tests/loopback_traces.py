@@ -36,7 +36,6 @@ class Posts:
     all: list[tuple[str, bytes]] = field(default_factory=list)
 
     def spans(self) -> list[Span]:
-        """Of all that a collector has been sent."""
         return [span for path, body in self.all if path == "/v1/traces" for span in _spans(body)]
 
     def runs(self) -> list[dict[str, Any]]:
@@ -52,7 +51,6 @@ class Posts:
 
 @contextmanager
 def listening() -> Iterator[Posts]:
-    """A server that takes whatever it is sent."""
     posts, lock = Posts(), Lock()
 
     class Collector(Handler):

@@ -89,13 +89,11 @@ class Request:
 
     @property
     def choices(self) -> int:
-        """How many replies are wanted."""
         config = self.body.get("generationConfig") or {}
         return int((config.get("candidateCount") if self.is_google else self.body.get("n")) or 1)
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """Everything but the words and the model."""
         if self.is_google:
             return dict(self.body.get("generationConfig") or {})
         return {key: value for key, value in self.body.items() if key not in {"model", "messages", "stream"}}
@@ -159,7 +157,6 @@ def problem_with(request: Request) -> Failure | None:
 
 
 def error_body(request: Request, failure: Failure) -> Any:
-    """An error as the provider words it."""
     status, message = failure.status, failure.message
     if request.is_google:
         names = {400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 403: "PERMISSION_DENIED", 404: "NOT_FOUND"}
@@ -174,7 +171,6 @@ def error_body(request: Request, failure: Failure) -> Any:
 
 
 def reply_body(request: Request, texts: Sequence[Text]) -> dict[str, Any]:
-    """A reply as the provider words it."""
     if request.is_anthropic:
         return _anthropic_reply(request, texts[0])
     return _google_reply(request, texts) if request.is_google else _openai_reply(request, texts)

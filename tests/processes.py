@@ -128,7 +128,6 @@ class Command:
     printed = errors = ""
 
     def __call__(self, *arguments: str | Path) -> int:
-        """Run it; gives its exit code."""
         done = in_this_process(*map(str, arguments), cwd=Path())
         self.printed, self.errors = done.stdout, done.stderr
         return done.returncode
@@ -204,12 +203,10 @@ class Simulated:
         self._address = address
 
     def stats(self) -> dict[str, Any]:
-        """What was counted."""
         with urllib.request.urlopen(f"{self._address}/stats", timeout=HANG_GUARD) as reply:
             return dict(json.load(reply))
 
     def reset(self) -> None:
-        """Begin to count anew."""
         urllib.request.urlopen(f"{self._address}/reset", b"", timeout=HANG_GUARD).close()
 
 
@@ -235,7 +232,6 @@ def simulated_provider(monkeypatch: pytest.MonkeyPatch) -> Iterator[Simulated]:
 
 
 def pairs(folder: Path, number: int) -> Path:
-    """Answers to compare."""
     rows = [
         {"id": f"p{n}", "question": f"What is {n}?", "answer_1": f"It is {n}.", "answer_2": "No idea."}
         for n in range(number)

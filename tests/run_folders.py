@@ -45,7 +45,6 @@ def noisy(protocol: str, noise: float, items: int = 40, **fields: Any) -> list[R
 
 
 def failed(item: str, protocol: str = "debate", **fields: Any) -> Result:
-    """No verdict."""
     return Result(
         item=item, protocol=protocol, status="failed", **{"error": "no words", "calls": 1, **fields}
     )

@@ -17,7 +17,6 @@ SIGNATURE = "protocol:{}|data:wit@abc|version:0.1.0"
 
 
 def turn(round: int, agent: str, content: str, value: Any = None, **more: Any) -> Turn:
-    """One that cost a call."""
     spent = {"input_tokens": 100, "output_tokens": 20, "cost_usd": 0.001, "seconds": 0.5}
     return run_folders.turn(agent, value, round, content=content, **{"model": MODEL, **spent, **more})
 
@@ -44,7 +43,6 @@ def debate(item: str, protocol: str = "debate", words: str = "It reads well.", *
 
 
 def failed(item: str, error: str = "no score in the reply: 'I would rather not'", **changes: Any) -> Result:
-    """One without a verdict."""
     nothing = {"score": None, "rounds": None, "stop_reason": None, "score_by_round": ()}
     return debate(item, **{**nothing, "status": "failed", "error": error, "transcript": (), **changes})
 

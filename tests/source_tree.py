@@ -19,7 +19,6 @@ def beside(place: str) -> Path:
 
 
 def imported(place: str) -> ModuleType:
-    """A script of the source tree as a module."""
     path = beside(place)
     spec = importlib.util.spec_from_file_location(f"{path.parent.name}_{path.stem}", path)
     assert spec is not None and spec.loader is not None

@@ -100,7 +100,6 @@ USED = ("calls", "input_tokens", "cached_input_tokens", "output_tokens", "reason
 
 
 def live(provider: Provider) -> list[Request]:
-    """Requests that did not come in a batch."""
     return [request for request in provider.requests if request.method != "BATCH"]
 
 

@@ -30,7 +30,6 @@ def drawing(frontier: Frontier | None = None) -> Figure:
 
 
 def luminance(color: str) -> float:
-    """Relative luminance of a colour (WCAG 2)."""
     parts = [int(color[at : at + 2], 16) / 255 for at in (1, 3, 5)]
     linear = [part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]

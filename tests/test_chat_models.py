@@ -98,7 +98,6 @@ def left_open() -> Iterator[None]:
 
 
 async def ask(chat: BaseChatModel) -> None:
-    """The caller's own call of the model."""
     await chat.ainvoke("Say anything.")
 
 

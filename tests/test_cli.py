@@ -189,7 +189,6 @@ def lacking(printed: str, *wanted: str) -> list[str]:
 
 
 def able(request: Request) -> Answer:
-    """A model that can do all."""
     if request.parameters.get("max_completion_tokens") or request.parameters.get("max_tokens"):
         return Text("one\ntwo\nthree", finish="length")
     cached = Usage(input=3000, cached=2048, output=20) if len(request.user) > 5000 else Usage()

@@ -48,7 +48,6 @@ def content_follower(metadata: Any, prompt: str) -> str | dict[str, Any]:
 
 
 def worst_script(metadata: Any, prompt: str) -> str | dict[str, Any]:
-    """Nobody ever agrees."""
     if metadata["form"] == "critique":
         return {"feedback": "I object.", "no_issue": False}
     if metadata["form"] == "steps":
@@ -135,14 +134,12 @@ def by_role(calls: CallsByRole) -> dict[str, CallRange]:
 
 
 def told(module: ModuleType, kind: str, settings: dict[str, Any]) -> dict[str, CallRange]:
-    """The calls of a verdict, as the protocol tells them."""
     bound = module.build(**settings).bound_judge.bound
     each, once = module.protocol.calls(bound, kind, cannot), module.protocol.calls_once(bound, kind, cannot)
     return by_role({**each, **once})
 
 
 def made(module: ModuleType, kind: str, settings: dict[str, Any], script: Script) -> Counter[str]:
-    """The calls that a verdict takes."""
     model = ScriptedModel(script=script)
     module.build(models={"*": model}, **settings).compile().invoke({"task": task(kind)})
     return Counter(call.metadata["role"] for call in model.calls)

@@ -353,7 +353,6 @@ def test_backgrounds_wrap_around_and_jurors_are_numbered() -> None:
 
 
 def each(criteria: Any, *points: tuple[int, int]) -> str:
-    """A line with points for each criterion."""
     named = enumerate(zip(criteria, points, strict=True), 1)
     return "\n".join(f"{n}. **{criterion.name}**: [{a}, {b}], because." for n, (criterion, (a, b)) in named)
 

@@ -86,7 +86,6 @@ def test_bytes_that_are_no_text_are_told_by_their_line(tmp_path: Path, before: i
 
 
 def labelled(folder: Path, *labels: dict[str, float], **more: Any) -> Dataset:
-    """Texts with these labels."""
     rows = ({**ROW, "id": f"i{n}", "human": human, **more} for n, human in enumerate(labels))
     return load_dataset(write(folder, *rows))
 

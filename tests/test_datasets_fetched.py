@@ -28,7 +28,6 @@ SUMMARIES = SOURCES["summeval"]
 
 @pytest.fixture
 def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Hub]:
-    """A hub without files, and a cache of its own."""
     monkeypatch.setenv("JURYGRAPH_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(fetch, "PATIENCE", replace(fetch.PATIENCE, first_wait=0.001, longest_wait=0.001))
     with serving(Hub()) as served:

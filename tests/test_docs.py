@@ -58,7 +58,6 @@ class Block:
 
 
 def modules() -> list[str]:
-    """Those whose source shows an example."""
     infos = pkgutil.walk_packages(jurygraph.__path__, "jurygraph.")
     specs = [importlib.util.find_spec("jurygraph"), *(importlib.util.find_spec(info.name) for info in infos)]
     return [
@@ -79,7 +78,6 @@ def blocks(page: Path) -> Iterator[Block]:
 
 
 def prose(page: Path) -> str:
-    """A page without its code."""
     text = page.read_text(encoding="utf-8")
     for block in blocks(page):
         text = text.replace(block.text, "") if block.text else text

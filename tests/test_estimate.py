@@ -232,7 +232,6 @@ async def test_a_run_takes_what_was_estimated_and_no_model_is_asked(name: str, k
 
 
 def of_protocol(found: Estimate, protocol: str) -> Part:
-    """What one protocol takes, with all its models."""
     return added([part for part in found.parts if part.protocol == protocol])
 
 

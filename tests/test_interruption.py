@@ -33,7 +33,6 @@ def arguments(protocol: str, data: Path, out: Path, *more: str) -> list[str]:
 
 
 def kept(out: Path) -> int:
-    """Calls in the journal."""
     with closing(sqlite3.connect(out / "journal.sqlite")) as journal:
         return int(journal.execute("SELECT count(*) FROM jurygraph_calls").fetchone()[0])
 
@@ -49,7 +48,6 @@ def slowly(answer: Callable[[Request], Answer]) -> Callable[[Request], Answer]:
 
 
 def is_stopping(out: Path, event: str = '"stopping"') -> bool:
-    """Whether the log says so."""
     return (out / "log.jsonl").exists() and event in (out / "log.jsonl").read_text()
 
 
@@ -213,8 +211,6 @@ def in_a_script(judge: Callable[[], Any]) -> None:
 
 
 def in_a_running_loop(judge: Callable[[], Any]) -> None:
-    """As a notebook's cell."""
-
     async def cell() -> None:
         judge()
 

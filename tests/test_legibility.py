@@ -1,6 +1,7 @@
 """Names and imports stay easy to follow: one thing a name, no circles, and what users may import is asserted."""
 
 import importlib
+from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -10,7 +11,6 @@ from .source_tree import imported
 
 @pytest.fixture(scope="module")
 def counts() -> ModuleType:
-    """The script that counts."""
     return imported("benchmarks/legibility.py")
 
 
@@ -20,6 +20,31 @@ def test_no_circles_and_a_name_stands_for_one_module_and_hardly_more_classes(cou
     assert counts.import_circles(modules) == []
     assert counts.shared_module_names(modules) == {}
     assert counts.shared_class_names(modules) == {}
+
+
+def test_what_it_looks_for_is_found(counts: ModuleType, tmp_path: Path) -> None:
+    files = {
+        "state/__init__.py": "",
+        "state/first.py": "from .second import two\nclass Row: ...  # noqa: E701\n",
+        "state/second.py": "def two():\n    from ..nodes import third  # where it is needed\n",
+        "nodes/__init__.py": "from ..state.first import one\n",
+        "nodes/third.py": "from . import fourth\nclass Row: ...\n",
+        "nodes/fourth.py": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from .third import Row\n",
+        "eval/first.py": "from ..state import second\nclass Row: ...\n",
+        "eval/cli/first.py": "x = 1\n" * 451,
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    found = counts.modules(tmp_path)
+    assert counts.shared_module_names(found) == {"first": ["state/first.py", "eval/first.py"]}
+    assert list(counts.shared_class_names(found)) == ["Row"]
+    assert counts.long_files(found) == {"eval/cli/first.py": 451}
+    assert counts.import_circles(found) == []
+    assert found["state.second"].comments == 1
+    assert found["state.first"].comments == 0
+    (tmp_path / "nodes" / "third.py").write_text("from ..state.first import Row\n")
+    assert counts.import_circles(counts.modules(tmp_path)) == [["nodes.third", "state.first", "state.second"]]
 
 
 def test_what_all_nodes_of_a_debate_need_is_found_out_once(counts: ModuleType) -> None:

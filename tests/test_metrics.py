@@ -181,7 +181,6 @@ ASPECTS = ["coherence", "relevance", "engagingness", "wit"]
 
 
 def stand_in(monkeypatch: pytest.MonkeyPatch, name: str, **contents: Any) -> None:
-    """A module of that name in place of the real one, and its parents."""
     for parent in (name.rpartition(".")[0], name):
         if parent:
             monkeypatch.setitem(sys.modules, parent, ModuleType(parent))

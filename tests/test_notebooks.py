@@ -59,8 +59,6 @@ def code_of(notebook: NotebookNode) -> list[NotebookNode]:
 
 
 def said(notebook: NotebookNode, cell_id: str) -> str:
-    """What a cell printed or displayed, as text."""
-
     def shown(data: dict[str, Any]) -> str:
         return str(data.get("image/svg+xml") or data.get("text/plain", ""))
 
@@ -92,6 +90,39 @@ def test_it_runs_from_top_to_bottom(path: Path, tmp_path: Path) -> None:
     assert [output.text for cell in code for output in cell.outputs if output.get("name") == "stderr"] == []
     # Pictures differ from version to version of what draws them.
     assert {cell.id: words(cell) for cell in code} == {cell.id: words(cell) for cell in code_of(read(path))}
+
+
+# What stands in the output of a cell, as it is stored; that a run says the same is seen above.
+PROMISED = [
+    ("quickstart", "verdict", r"score [1-5](\.\d+)? of 5; ended by \w+ after \d"),
+    ("quickstart", "verdict", "The offline judge is no language model"),
+    ("quickstart", "compare", "winner: answer 1"),
+    ("quickstart", "aloud", "round 0 · scorer.*round 1 · critic"),
+    ("quickstart", "drawing", "<svg(?=.*commander)(?=.*scorer)(?=.*critic)(?=.*tie_breaker)"),
+    ("quickstart", "personas", "strict.*moderate.*weak.*plain.*sophisticated"),
+    ("quickstart", "personas", "((no_issue|max_rounds).*){5}"),
+    ("quickstart", "tie", "tie_breaker gives [1-5]"),
+    ("quickstart", "human", r"do not agree.*Scores so far: \[[1-5]"),
+    ("quickstart", "resumed", "score 2, decided by: human"),
+    ("quickstart", "batch", r"12 judged, 0 failed, \d\d+ calls"),
+    ("quickstart", "batch", r"Spearman's rho with the synthetic labels: -?[01]\.\d\d, of 12 items"),
+    ("quickstart", "models", "Set OPENAI_API_KEY and GOOGLE_API_KEY"),
+    ("quickstart", "pipeline", "not good enough: .* opened in 1923 .*published: .* opened in 1932"),
+    ("trust", "agreement", r"(rho 0\.\d\d, 95 % interval -?0\.\d\d to 0\.\d\d.*){3}"),
+    ("trust", "fair", r"debate vs\. single: [+-]0\.\d\d, p = [01]\.\d\d"),
+    ("trust", "fair", "debate vs\\. ensemble, [2-9] of 9, which costs no more"),
+    ("trust", "debate", r"\d+ of 54 scores changed"), ("trust", "debate", r"(round \d: rho.*){5}"),
+    ("trust", "sweep", r"\d+ calls made; .* take \d+"), ("trust", "replay", "^0 calls,"),
+    ("protocols", "chateval", "summarizer"), ("protocols", "samre", "juror"),
+    ("refinement", "refined", "told: The score is .*good_enough -> .*opened in 1932"),
+    ("refinement", "inside", r"\[\d(\.\d)?\] The Varnow footbridge"), ("mixed-panel", "pause", "split"),
+    ("mixed-panel", "decide", "winner: 1, decided by human: It says how long"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "cell", "pattern"), PROMISED)
+def test_a_cell_says_what_is_promised(name: str, cell: str, pattern: str) -> None:
+    assert re.search(pattern, said(read(FOLDER / f"{name}.ipynb"), cell))
 
 
 def test_the_tour_shows_every_protocol() -> None:

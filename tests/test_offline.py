@@ -65,7 +65,6 @@ def sections_of(kind: str, candidate: str = TEXTS[0][1], source: str = TEXTS[0][
 
 
 def reply_to(sections: list[Section], about: dict[str, Any]) -> str:
-    """What the judge answers as text."""
     return OfflineJudge().invoke(prompt_of(sections), config={"metadata": about}).text
 
 

@@ -20,7 +20,6 @@ def _usual_permissions() -> Iterator[None]:
 
 
 def permissions(folder: Path) -> dict[str, str]:
-    """The permissions of a folder and all that is in it."""
     paths = (folder, *folder.rglob("*"))
     return {str(path.relative_to(folder)): oct(path.stat().st_mode & 0o777) for path in paths}
 

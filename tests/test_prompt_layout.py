@@ -46,7 +46,6 @@ NEEDS_MORE = ("human", "logprobs")
 
 @pytest.fixture(scope="module")
 def bench() -> Iterator[ModuleType]:
-    """The benchmark, which is a script and no part of the package."""
     yield imported("benchmarks/prompts.py")
     heard.cache_clear()
 

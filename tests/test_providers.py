@@ -263,7 +263,6 @@ GEMINI = "/v1beta/models/gemini-2.0-flash:generateContent"
 
 @pytest.fixture
 def other() -> Iterator[Provider]:
-    """Another host, which would answer whatever it is asked."""
     server = Provider()
     server.play(by=lambda _: "Score: 5")
     yield server

@@ -52,7 +52,6 @@ BAD = "::error::It does \x1b[31mnot hold together.\nScore: 2"
 
 
 def judging(provider: Provider, mumbled: str = BAD) -> None:
-    """Good texts get 4.5, others 2."""
     replies = {"good text": "It holds together.\nScore: 4.5", "mumbled text": mumbled}
     provider.play(
         by=lambda request: next((replies[text] for text in replies if text in str(request.body)), BAD)

@@ -83,7 +83,6 @@ BY_MODELS = [name for name in protocol_names() if name != "review"]
 
 
 def items(kind: str, size: int = 1) -> list[dict[str, Any]]:
-    """The shortest items of published data."""
     name, *texts = OF_KIND[kind]
     found = [{key: getattr(item, key) for key in ("id", *texts)} for item in load_dataset(name, DATA)]
     return sorted(found, key=lambda item: sum(map(len, item.values())))[:size]

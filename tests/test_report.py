@@ -43,7 +43,6 @@ from .truth_gate import GATE, first_screen, promises, without_figures
 
 
 def table(found: Iterator[Grid], title: str) -> tuple[list[list[str]], Grid]:
-    """A table's cells as they are read."""
     grid = next(grid for grid in found if title in grid.title)
     return [[cell.text for cell in row] for row in grid.written()], grid
 

@@ -48,7 +48,6 @@ def says(*values: Any, objections: int = 0) -> ScriptedModel:
 
 
 def paused(graph: Any, task: dict[str, Any]) -> tuple[Any, list[Any]]:
-    """The compiled graph, and its pauses."""
     held = graph.compile(checkpointer=InMemorySaver())
     return held, list(held.invoke({"task": task}, THREAD).get("__interrupt__", ()))
 

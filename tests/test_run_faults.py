@@ -28,7 +28,6 @@ OPTIONS: dict[str, Any] = {"models": MODEL, "settings": PLAIN}
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A disk of a megabyte."""
     folder = tmp_path / "small"
     folder.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(folder)]

@@ -285,7 +285,6 @@ main()
 def shards(
     of: int, data: Path, out: Path, journal: str, *options: str
 ) -> Iterator[list[subprocess.Popen[str]]]:
-    """As many processes, all started at once."""
     command = command_line(f"run single --data {data} --model {MODEL} --out {out} --journal '{journal}'")
     with ExitStack() as stack:
         yield [

@@ -54,7 +54,6 @@ def echo_as_page(request: Request) -> Raw:
 
 
 def echo_inside_a_reply(request: Request) -> Raw:
-    """Status 200 with an error in the body."""
     return Raw(json.dumps({"error": {"message": f"{dict(request.headers)}{STEERING}", "code": 401}}))
 
 

@@ -214,7 +214,6 @@ def kinds_in(schema: dict[str, Any]) -> list[str]:
 
 
 def fields(schema: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every field of a schema and of the objects in it."""
     for part in (schema, *schema.get("$defs", {}).values()):
         for name, field in part.get("properties", {}).items():
             yield f"{part['title']}.{name}", field

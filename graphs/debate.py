@@ -90,6 +90,11 @@ def critic_is_satisfied(state: JudgeState) -> bool:
     return turn is not None and turn["value"] is True
 
 
+def rounds_left(state: JudgeState, settings: DebateSettings) -> bool:
+    """Tell whether the Critic may be called once more."""
+    return state["round"] < settings.n
+
+
 def unresolved(settings: DebateSettings) -> Literal["max_rounds", "tie_breaker", "human"]:
     """Name what ends a debate after n objections: the last score stands, or somebody else decides."""
     return "max_rounds" if settings.fallback == "last" else settings.fallback
@@ -106,7 +111,7 @@ def after_scorer(state: JudgeState, settings: DebateSettings) -> Outcome:
     """The Critic hears the score while rounds are left."""
     if context_is_full(state):
         return "context_full"
-    return "another_round" if state["round"] < settings.n else unresolved(settings)
+    return "another_round" if rounds_left(state, settings) else unresolved(settings)
 
 
 def after_critic(state: JudgeState, _settings: DebateSettings) -> Outcome:

@@ -24,7 +24,8 @@ from ..experiments.versus_runner import Versus, carry_out_versus
 from ..experiments.whatif import Edit, carry_out_whatif, plan_whatif
 from ..plan.estimator import estimate_table
 from ..plan.plan import count_judged, plan
-from ..results.evaluation import Evaluation, ExperimentResult
+from ..results.evaluation import Evaluation
+from ..results.experiment import ExperimentResult
 from ..review.audit_labels import FILE, AuditedRole
 from ..run.run_audit import Audit, carry_out_audit, plan_audit
 from ..run.runner import check_run, execute

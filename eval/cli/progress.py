@@ -28,7 +28,8 @@ from .runtime import ALL_JUDGED, CommandConfig, Output, exit_code, interruptible
 
 if TYPE_CHECKING:
     from ..experiments.sweep_result import Sweep
-    from ..results.evaluation import Evaluation, ExperimentResult
+    from ..results.evaluation import Evaluation
+    from ..results.experiment import ExperimentResult
     from ..run.run_audit import Audit
 
 log = logging.getLogger("jurygraph.run")

@@ -30,7 +30,8 @@ from ..datasets.dataset import Data, Dataset, load_dataset
 from ..datasets.items import Item
 from ..plan.plan import Options, Plan, divided, plan
 from ..results.config import RunLimits
-from ..results.evaluation import Evaluation, ExperimentResult
+from ..results.evaluation import Evaluation
+from ..results.experiment import ExperimentResult
 from ..results.results import Result
 from ..run.runner import execute
 from ..statistics.alignment import number_units

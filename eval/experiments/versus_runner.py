@@ -29,7 +29,8 @@ from ..plan.plan import Options, Plan, divided
 from ..report import study_tables
 from ..report.debate_tables import diagnostics
 from ..results.config import RunLimits
-from ..results.evaluation import Evaluation, ExperimentResult
+from ..results.evaluation import Evaluation
+from ..results.experiment import ExperimentResult
 from ..results.folder import shared_calls
 from ..run.runner import execute
 from ..statistics.metrics import METRICS

@@ -28,7 +28,8 @@ from ..calls.call_pipeline import RunContext
 from ..datasets.dataset import Data
 from ..plan.plan import Plan, plan
 from ..results.config import RunConfig, RunLimits
-from ..results.evaluation import Evaluation, ExperimentResult
+from ..results.evaluation import Evaluation
+from ..results.experiment import ExperimentResult
 from ..results.folder import JOURNAL, SHARED_JOURNAL, read_manifest
 from ..run.runner import execute
 from ..statistics.metrics import METRICS

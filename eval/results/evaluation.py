@@ -1,20 +1,18 @@
-"""Define what a run returns, and an experiment of several: its results, and the statistics of one pass over them."""
+"""Define what a run returns: its results, and the statistics of one pass over them."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any
 
 from ...state.transcript import NO_USAGE, Usage
 from ..statistics.tie_policy import TiePolicy, Ties, Votes
-from ..tables.grid import Column, Grid, short, text_column
+from ..tables.grid import Column, short, text_column
 from .agreement import PreferenceAgreement, RepeatedAgreement, Resampling, RowsByAspect, ScoreAgreement
-from .folder import write_whole
 from .results import Result, StoredResults
 
 
@@ -254,41 +252,3 @@ class Evaluation:
         """Return the longest debate that changed its score, else the longest; ``None`` without results."""
         place = self.figures.liveliest
         return None if place is None else self.results[place]
-
-
-@dataclass(frozen=True, kw_only=True)
-class ExperimentResult(ABC):
-    """Holds what an experiment came to, and how it ended.
-
-    Attributes:
-        file: the name of the file that holds all of it.
-        folder: where that is; ``None`` where nothing is kept.
-        stopped: why it ended before its work was done.
-        failed: judgements without a verdict.
-    """
-
-    file: ClassVar[str]
-    folder: Path | None = None
-    stopped: str | None = None
-    failed: int = 0
-
-    def to_json(self) -> dict[str, Any]:
-        """Return all of it as plain JSON; how it ended comes last."""
-        values = asdict(self)
-        ended = {field.name: values.pop(field.name) for field in fields(ExperimentResult)}
-        return {**values, **ended, "folder": str(self.folder) if self.folder else None}
-
-    @abstractmethod
-    def grids(self) -> Iterator[Grid]:
-        """Make the tables."""
-
-    @staticmethod
-    def ended(evaluation: Evaluation) -> dict[str, Any]:
-        """Return how an experiment of one run ended: the last fields of its result."""
-        return {"folder": evaluation.folder, "stopped": evaluation.stopped, "failed": len(evaluation.failed)}
-
-    def write(self) -> Self:
-        """Write the file, where there is a folder, and return the result."""
-        if self.folder is not None:
-            write_whole(self.folder / self.file, self.to_json())
-        return self

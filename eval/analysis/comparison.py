@@ -132,6 +132,10 @@ class Comparison:
         few = _caution(self.pairwise)
         return (few,) if few else ()
 
+    def with_base(self) -> tuple[PairwiseComparison, ...]:
+        """Return the pairs whose second judge is the base."""
+        return tuple(pair for pair in self.pairwise if pair.with_base)
+
     def of_pair(self, subject: str, first: str, second: str) -> PairwiseComparison | None:
         """Return the comparison of two judges, in this order, on a subject or over a dataset, if there is one."""
         wanted = (subject, first, second)

@@ -20,6 +20,7 @@ from mkdocs.structure.files import File
 
 MARK = re.compile(r"<!-- (drawing|facts): (\w+) -->")
 SVG = "pictures/graphs/{}.svg"
+EMPTY = '<svg xmlns="http://www.w3.org/2000/svg"/>'
 
 
 def on_config(config: Any) -> Any:
@@ -34,7 +35,8 @@ def on_files(files: Any, *, config: Any) -> Any:
     """Add the drawing of every protocol that a page shows."""
     marks = [MARK.findall(file.content_string) for file in files.documentation_pages()]
     for name in sorted({name for of_page in marks for what, name in of_page if what == "drawing"}):
-        files.append(File.generated(config, SVG.format(name), content=drawn(name)))
+        picture = drawn(name) if config.extra["drawings"] else EMPTY
+        files.append(File.generated(config, SVG.format(name), content=picture))
     return files
 
 

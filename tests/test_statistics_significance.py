@@ -202,12 +202,12 @@ def test_strengths_against_a_solver(seed: int) -> None:
 def test_intervals_hold_the_truth_about_as_often_as_they_say() -> None:
     truth = {"a": 0.8, "b": 0.2, "c": -1.0}
     held = 0
-    for seed in range(40):
+    for seed in range(24):
         first = ranked(season(truth, 120, seed, ties=0), Resampling(resamples=100)).judge["a"]
         assert first.low is not None
         assert first.high is not None
         held += first.low <= truth["a"] <= first.high
-    assert held >= 32
+    assert held >= 20
 
 
 def test_people_stand_beside_the_judge_on_the_same_rows() -> None:

@@ -6,8 +6,8 @@ import asyncio
 import os
 import platform
 import socket
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from logging import LogRecord
@@ -193,7 +193,7 @@ def judge_shard(about: RunDescription, journal: str, jobs: Sequence[Job], part: 
         nonlocal steps
         with handled_by([QueueHandler(records)], about.log_level), traces_sent():
             plan = about.build(jobs)
-            async with _open_journal(about, journal, part, counts.waits) as opened:
+            async with aclosing(await _open_journal(about, journal, part, counts.waits)) as opened:
                 # Ctrl-C reaches the driver alone, which notes it in the journal.
                 await opened.hear_soon()
                 folder = RunFolder(about.manifest, None, opened)
@@ -231,8 +231,7 @@ def inspect_host(description: RunDescription, journal: str) -> str:
     """Say what keeps a host of the cluster from judging a run; empty where nothing does. No model is called."""
 
     async def reach_journal() -> None:
-        async with _open_journal(description, journal, f"host {socket.gethostname()}", Waits()):
-            pass
+        await (await _open_journal(description, journal, f"host {socket.gethostname()}", Waits())).close()
 
     try:
         description.build()
@@ -242,12 +241,7 @@ def inspect_host(description: RunDescription, journal: str) -> str:
     return ""
 
 
-@asynccontextmanager
-async def _open_journal(about: RunDescription, where: str, part: str, waits: Waits) -> AsyncIterator[Journal]:
+async def _open_journal(about: RunDescription, where: str, part: str, waits: Waits) -> Journal:
     """Open the journal that all workers of a run share."""
     run, fresh = about.manifest["run"], about.manifest.get("fresh", False)
-    journal = await Journal.open(where, run=run, part=part, fresh=fresh, shared=True, waits=waits)
-    try:
-        yield journal
-    finally:
-        await journal.close()
+    return await Journal.open(where, run=run, part=part, fresh=fresh, shared=True, waits=waits)

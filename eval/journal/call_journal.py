@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import Any, TypedDict, TypeVar, Unpack
+from typing import Any, TypedDict, Unpack
 
 from ...nodes.models.retry import Waits
 from ...state.transcript import Usage
@@ -22,7 +22,6 @@ from .records import Batch, Entry, Grant, GrantRequest, Notice, Spent, usage_val
 from .store import Patience, Store
 from .worker import Keep, Reserve, Worker
 
-T = TypeVar("T")
 # Seconds for which faults that may pass are retried, unless the caller names others.
 SQLITE_PATIENCE, POSTGRES_PATIENCE = 60.0, 600.0
 # Seconds that a program which ends without closing its journal waits for the last writes.
@@ -105,7 +104,7 @@ class Journal:
         opening = partial(Store, place, run, part=part, shared=claiming, fresh=fresh, patience=waiting)
         worker = Worker(opening, shared=claiming, patience=waiting)
         try:
-            store = await worker.start()
+            store = await worker.do(lambda store: store)
             # With several processes, keys that another one adds later would be missing from the filter.
             seen = KeyFilter()
             filled = not claiming and await worker.do(Store.note_keys, seen.add, KeyFilter.MOST)
@@ -221,12 +220,15 @@ class Journal:
         # Before the thread is told to end: it may be retrying a transaction, which is then given up sooner.
         self._store.hurry()
         self._worker.end()
-        await asyncio.to_thread(self._worker.join)
+        await asyncio.to_thread(self._worker.thread.join)
+
+    aclose = close
+    """What ``contextlib.aclosing`` calls."""
 
     def _finish(self) -> None:
         """Write what is queued when the program ends without closing the journal."""
         self._worker.end()
-        self._worker.join(_EXIT_PATIENCE)
+        self._worker.thread.join(_EXIT_PATIENCE)
 
 
 _WORDS = struct.Struct("<4I")

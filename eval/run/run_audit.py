@@ -10,6 +10,7 @@ import asyncio
 import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 from io import FileIO
 from pathlib import Path
@@ -167,12 +168,10 @@ async def carry_out_audit(planned: AuditPlan, context: RunContext) -> Audit:
         whole, newline, _half = labels.read_bytes().rpartition(b"\n")
         os.truncate(labels, len(whole) + len(newline))
     pipeline = LivePipeline(journal, context)
-    try:
+    async with aclosing(journal):
         with FileIO(labels, "a", opener=private) as file, answering_calls(pipeline):
             async with drained_when_stopped(pipeline, stop, config.grace):
                 await asyncio.gather(*(read(result, file) for result in planned.chosen))
-    finally:
-        await journal.close()
     records = read_audit(folder)
     models = tuple(dict.fromkeys(model for record in records for model in record["models"]))
     left = len(planned.debates) - len(records)

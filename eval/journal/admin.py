@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from sqlalchemy import ColumnElement, Connection, FromClause, case, exists, func, select, text, update
 
@@ -34,8 +33,7 @@ _PATIENCE = 10.0
 _DAY = 86_400
 
 
-@dataclass(frozen=True, slots=True)
-class JournalSummary:
+class JournalSummary(NamedTuple):
     """Says how many calls, replies and claims a journal holds, and what its calls took.
 
     Attributes:

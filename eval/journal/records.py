@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, fields
 from operator import add, attrgetter, sub
 from typing import Any, NamedTuple
 
@@ -17,8 +17,7 @@ from ...state.errors import JurygraphError
 from ...state.transcript import USAGE_FIELDS, Usage
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """Describes a finished call: its model, its reply and what it took.
 
     Attributes:
@@ -32,8 +31,7 @@ class Entry:
     usage: Usage
 
 
-@dataclass(frozen=True, slots=True)
-class Spent:
+class Spent(NamedTuple):
     """Says what a run's calls took before it was opened again.
 
     Attributes:
@@ -47,8 +45,7 @@ class Spent:
     unpriced: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
+class Batch(NamedTuple):
     """Describes a batch of calls at a provider, which may outlive the process that sent it.
 
     Attributes:
@@ -78,8 +75,7 @@ class Amounts(NamedTuple):
         return Amounts(*map(sub, self, other))
 
 
-@dataclass(frozen=True, slots=True)
-class GrantRequest:
+class GrantRequest(NamedTuple):
     """Asks for a share of what a run may use.
 
     Attributes:
@@ -97,8 +93,7 @@ class GrantRequest:
     next_call: Amounts
 
 
-@dataclass(frozen=True, slots=True)
-class Grant:
+class Grant(NamedTuple):
     """Says what an opening may use.
 
     Attributes:

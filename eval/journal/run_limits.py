@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Row, func, select, update
 
 from .database import GRANTED, clock, insert_for, now, openings, rates, runs
 from .records import Amounts, Grant, GrantRequest
-from .store import Store
+from .store import Store, transaction
 
 # Seconds for which others give back what they do not need, once somebody had to wait.
 _WAITING_SECONDS = 3
@@ -86,11 +86,13 @@ def _unlimited(allowed: Amounts, limits: Amounts) -> Amounts:
     return Amounts(*(limit if math.isinf(limit) else amount for amount, limit in pairs))
 
 
-def book(store: Store, model: str, kind: str, seconds: float) -> float:
+@transaction
+def book(store: Store, connection: Connection, model: str, kind: str, seconds: float) -> float:
     """Book the next so many seconds of a rate for calls of this process; other processes get those after them.
 
     Args:
         store: of an opening of the run.
+        connection: in the transaction that books.
         model: the model that the rate is of.
         kind: ``requests`` or ``tokens``.
         seconds: how long what is asked for takes at that rate.
@@ -107,11 +109,7 @@ def book(store: Store, model: str, kind: str, seconds: float) -> float:
     statement = first.on_conflict_do_update(index_elements=keys, set_=later)
     left = rates.c.used_until - time_now
     of_rate = (rates.c.run == store.run) & (rates.c.model == model) & (rates.c.kind == kind)
-
-    def action(connection: Connection) -> float:
-        # In two steps, since SQLite before 3.35 returns nothing of a row that it has written.
-        connection.execute(statement)
-        ends = connection.execute(select(left).where(of_rate)).scalar_one()
-        return max(0.0, float(ends) - seconds)
-
-    return store.transact(action)
+    # In two steps, since SQLite before 3.35 returns nothing of a row that it has written.
+    connection.execute(statement)
+    ends = connection.execute(select(left).where(of_rate)).scalar_one()
+    return max(0.0, float(ends) - seconds)

@@ -302,30 +302,27 @@ class Store:
         alive = select(openings.c.number).where(~self.lapsed(connection))
         connection.execute(delete(claims).where(claims.c.key.in_(keys), claims.c.opening.not_in(alive)))
 
-    def renew(self) -> Notice:
+    @transaction
+    def renew(self, connection: Connection) -> Notice:
         """Extend the claims of this opening by another lease, and bring its sums up to date.
 
         Returns:
             What other processes of the run have noted for this one.
         """
         began, mine = time.monotonic(), openings.c.number == self.opening
-
-        def action(connection: Connection) -> Notice:
-            self.count(connection, mine)
-            clock = now(connection.dialect)
-            until = update(openings).where(mine).values(alive_until=clock + int(self.lease))
-            # After a freeze, others may have been granted what was granted to this process.
-            if not connection.execute(until.where(openings.c.alive_until != 0)).rowcount:
-                self.granted_until = 0.0
-                connection.execute(until)
-            elif self.granted_until:
-                self.granted_until = began + self.lease
-            is_stopped = runs.c.stopped_to >= self.opening
-            stopped = (case((is_stopped, column)) for column in (runs.c.stop_reason, runs.c.explanation))
-            noted = select(runs.c.waiting_until > clock, *stopped).where(runs.c.run == self.run)
-            return Notice(*connection.execute(noted).one())
-
-        return self.transact(action)
+        self.count(connection, mine)
+        clock = now(connection.dialect)
+        until = update(openings).where(mine).values(alive_until=clock + int(self.lease))
+        # After a freeze, others may have been granted what was granted to this process.
+        if not connection.execute(until.where(openings.c.alive_until != 0)).rowcount:
+            self.granted_until = 0.0
+            connection.execute(until)
+        elif self.granted_until:
+            self.granted_until = began + self.lease
+        is_stopped = runs.c.stopped_to >= self.opening
+        stopped = (case((is_stopped, column)) for column in (runs.c.stop_reason, runs.c.explanation))
+        noted = select(runs.c.waiting_until > clock, *stopped).where(runs.c.run == self.run)
+        return Notice(*connection.execute(noted).one())
 
     @transaction
     def note_stop(self, connection: Connection, reason: str, explanation: str) -> None:

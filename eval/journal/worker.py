@@ -67,6 +67,7 @@ class Worker:
 
     Attributes:
         noticed: called on the event loop with what other processes of the run have noted.
+        thread: ends once it has served what was queued before ``end``.
     """
 
     def __init__(self, opening: Callable[[], Store], *, shared: bool, patience: Patience) -> None:
@@ -85,12 +86,8 @@ class Worker:
         self._renewal = time.monotonic() + self._renewed_every
         self._served = self._polling = 0.0
         # A daemon, so that a program can end; `Journal` joins it before that.
-        self._thread = threading.Thread(target=self._run, name="jurygraph-journal", daemon=True)
-
-    async def start(self) -> Store:
-        """Start the thread and open the journal."""
-        self._thread.start()
-        return await self.do(lambda store: store)
+        self.thread = threading.Thread(target=self._run, name="jurygraph-journal", daemon=True)
+        self.thread.start()
 
     def put(self, request: Request) -> asyncio.Future[Any]:
         """Queue a request and return the future that gets its outcome."""
@@ -120,15 +117,11 @@ class Worker:
         self._closed = True
         self._requests.put(None)
 
-    def join(self, timeout: float | None = None) -> None:
-        """Wait until the thread has ended, or for so many seconds."""
-        self._thread.join(timeout)
-
     def _run(self) -> None:
         try:
             store = self._opening()
         except Exception as error:
-            # It is ``start`` that asks first.
+            # It is for the store itself that ``Journal.open`` asks first.
             if opening := self._requests.get():
                 self._deliver([(opening, error)])
             return

@@ -158,12 +158,5 @@ def _prompts_digest(graph: Graph) -> str:
 
 def package_versions() -> dict[str, str]:
     """Return the versions of this package and those below it, by name."""
-    own = (
-        "jurygraph",
-        "langgraph",
-        "langchain-core",
-        "langchain-openai",
-        "langchain-google-genai",
-        "pydantic",
-    )
-    return {package: installed_version(package) for package in own}
+    own = "jurygraph langgraph langchain-core langchain-openai langchain-google-genai pydantic"
+    return {package: installed_version(package) for package in own.split()}

@@ -6,7 +6,6 @@ Batches go on at the provider when the process ends; the next start of the run f
 from __future__ import annotations
 
 import asyncio
-import logging
 import re
 import time
 from collections.abc import Mapping, Sequence
@@ -26,9 +25,7 @@ from ..journal.call_journal import Journal
 from ..journal.private_files import make_private_folder, whole_file
 from ..journal.records import Amounts
 from . import batch_provider
-from .batch_provider import UNFINISHED, BatchProvider, BatchState, SubmittedBatch, custom_ids, may_pass
-
-log = logging.getLogger("jurygraph.batch")
+from .batch_provider import UNFINISHED, BatchProvider, BatchState, SubmittedBatch, custom_ids, log, may_pass
 
 # wave-12-3.jsonl: the third file of the twelfth wave
 _FILE = re.compile(r"wave-(\d+)-\d+\.jsonl")

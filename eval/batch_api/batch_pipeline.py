@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import ExitStack, suppress
@@ -31,9 +30,7 @@ from ..journal.records import JournalError
 from ..plan.plan import Plan
 from ..results.folder import RunFolder
 from .batch_manager import BatchManager, Body, WaveFiles
-from .batch_provider import BATCH_DISCOUNT, BatchProvider
-
-log = logging.getLogger("jurygraph.batch")
+from .batch_provider import BATCH_DISCOUNT, BatchProvider, log
 
 
 class PendingError(StoppedError, GraphBubbleUp):
@@ -136,7 +133,16 @@ class BatchPipeline(LivePipeline):
                 await self._journal.keep(key, unread_entry(call, error))
                 raise
             except ModelCallError as error:
-                self._count_failure(key, call, error)
+                # It is made again in a later wave, if that makes sense, and not for ever.
+                self._failures[key] += 1
+                attempts, model = self._failures[key], call.model.label
+                if not error.retryable or attempts >= self._retry_policy.attempts:
+                    self._note_failure(model, error)
+                    if not error.retryable:
+                        raise
+                    given_up = f"{error} (given up after {attempts} batches)"
+                    raise TransientCallError(given_up, rate_limited=error.rate_limited) from error
+                log.info("request failed", extra={"model": model, "reason": str(error)})
                 # The loop then asks once more, finds no outcome, and puts the request into the wave.
                 for custom_id in ids:
                     self._manager.outcomes.forget(custom_id)
@@ -186,19 +192,6 @@ class BatchPipeline(LivePipeline):
         except OSError as error:
             self._stop.ask_for(error, self._folder)
             raise StoppedError(self._stop.explanation) from error
-
-    def _count_failure(self, key: bytes, call: Call, error: ModelCallError) -> None:
-        """Let the call be made again in a later wave, if that makes sense, and not for ever."""
-        self._failures[key] += 1
-        attempts, model = self._failures[key], call.model.label
-        if error.retryable and attempts < self._retry_policy.attempts:
-            log.info("request failed", extra={"model": model, "reason": str(error)})
-            return
-        self._note_failure(model, error)
-        if not error.retryable:
-            raise error
-        given_up = f"{error} (given up after {attempts} batches)"
-        raise TransientCallError(given_up, rate_limited=error.rate_limited) from error
 
 
 _PROVIDERS = ("openai:", "anthropic:", "google_genai:")

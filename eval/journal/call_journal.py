@@ -59,14 +59,12 @@ class Journal:
     [None, b'{"text": "4"}']
     """
 
-    def __init__(
-        self, worker: Worker, store: Store, spent: Spent, seen: KeyFilter | None, *, shared: bool
-    ) -> None:
-        self.spent, self.shared = spent, shared
-        self._worker, self._store = worker, store
+    def __init__(self, worker: Worker, spent: Spent, seen: KeyFilter | None) -> None:
+        self.spent, self.shared = spent, worker.store.shared
+        self._worker, self._store = worker, worker.store
         self._usage, self._seen = spent.usage, seen
         self._loop = asyncio.get_running_loop()
-        self._numbers = count(store.opening << COUNTER_BITS)
+        self._numbers = count(worker.store.opening << COUNTER_BITS)
         atexit.register(self._finish)
 
     @classmethod
@@ -102,14 +100,13 @@ class Journal:
         usual = Patience(retry_seconds=SQLITE_PATIENCE if place.file else POSTGRES_PATIENCE)
         waiting = replace(usual, **patience)
         opening = partial(Store, place, run, part=part, shared=claiming, fresh=fresh, patience=waiting)
-        worker = Worker(opening, shared=claiming, patience=waiting)
+        worker = Worker(opening, waiting)
         try:
-            store = await worker.do(lambda store: store)
             # With several processes, keys that another one adds later would be missing from the filter.
             seen = KeyFilter()
             filled = not claiming and await worker.do(Store.note_keys, seen.add, KeyFilter.MOST)
             spent = await worker.do(Store.spent)
-            return cls(worker, store, spent, seen if filled else None, shared=claiming)
+            return cls(worker, spent, seen if filled else None)
         except BaseException:
             worker.end()
             raise

@@ -7,8 +7,8 @@ number is the number of the opening that wrote it, then a counter, so that rows 
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,6 @@ from sqlalchemy import (
     Integer,
     LargeBinary,
     MetaData,
-    Row,
     Select,
     String,
     Table,
@@ -53,7 +52,7 @@ from sqlalchemy.sql.elements import ColumnElement
 
 from ...state.errors import UsageError
 from ...state.transcript import USAGE_FIELDS, Usage
-from .records import USAGE_NAMES, Spent
+from .records import USAGE_NAMES
 
 POSSIBLE = "a file such as runs/journal.sqlite, sqlite:///FILE or postgresql://USER@HOST:PORT/DATABASE"
 _POSTGRES = ("postgresql", "postgres", "postgresql+psycopg")
@@ -361,14 +360,6 @@ def counted(which: ColumnElement[bool]) -> Select[Any]:
     tail = openings.outerjoin(calls, _NOT_COUNTED)
     sums = select(openings.c.number, last, *_NOW_COUNTED).select_from(tail)
     return sums.where(which).group_by(openings.c.number)
-
-
-def spent_by(rows: Iterable[Row[Any]]) -> Spent:
-    """Add up the sums of openings, as :func:`counted` selects them."""
-    of_each = [[getattr(row, name) for name in COUNTED] for row in rows]
-    unpriced, *sums, uncounted = [sum(column) for column in zip([0] * len(COUNTED), *of_each, strict=True)]
-    usage = replace(usage_from((unpriced, *sums)), uncounted=int(uncounted))
-    return Spent(usage, float(sums[USAGE_NAMES.index("cost_usd")]), int(unpriced))
 
 
 class Statements:

@@ -9,7 +9,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial, wraps
 from itertools import chain
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -35,10 +35,10 @@ from .database import (
     now,
     openings,
     runs,
-    spent_by,
+    usage_from,
 )
 from .private_files import PRIVATE, make_private_folder
-from .records import Batch, JournalError, Notice, Spent
+from .records import USAGE_NAMES, Batch, JournalError, Notice, Spent
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -93,7 +93,7 @@ class Store:
     ) -> None:
         self._place = place
         self._waits = patience.waits
-        self.run, self._part, self._shared = run, part, shared
+        self.run, self._part, self.shared = run, part, shared
         self.of_run = openings.c.run == run
         self._not_counted = 0
         # By the monotonic clock: when others may take what was granted to this opening; 0 where nothing is.
@@ -160,8 +160,7 @@ class Store:
             inode = self._place.file.stat().st_ino
         except FileNotFoundError:
             inode = None
-        if self._inode is None:
-            self._inode = inode
+        self._inode = self._inode or inode
         if inode is None or inode != self._inode:
             problem = "the file was removed or replaced while it was in use"
             remedy = "put it back, or start again (finished verdicts are kept)"
@@ -181,7 +180,7 @@ class Store:
 
     @transaction
     def _end(self, connection: Connection) -> None:
-        if self._shared:
+        if self.shared:
             connection.execute(delete(claims).where(claims.c.opening == self.opening))
         self.count(connection, openings.c.number == self.opening, ended=True)
 
@@ -234,7 +233,12 @@ class Store:
         """Add up what this run's calls took, over all its openings."""
         statement = counted(self.of_run)
         rows = self.transact(lambda connection: connection.execute(statement).all(), one_statement=True)
-        return spent_by(rows)
+        of_each = [[getattr(row, name) for name in COUNTED] for row in rows]
+        unpriced, *sums, uncounted = [
+            sum(column) for column in zip([0] * len(COUNTED), *of_each, strict=True)
+        ]
+        usage = replace(usage_from((unpriced, *sums)), uncounted=int(uncounted))
+        return Spent(usage, float(sums[USAGE_NAMES.index("cost_usd")]), int(unpriced))
 
     @transaction
     def note_keys(self, connection: Connection, note: Callable[[bytes], None], most: int) -> bool:
@@ -253,7 +257,7 @@ class Store:
         for first in range(0, len(rows), KEPT_AT_ONCE):
             # A lone INSERT commits by itself, which saves the statements BEGIN and COMMIT.
             add = partial(self._add, rows[first : first + KEPT_AT_ONCE])
-            self.transact(add, one_statement=not self._shared)
+            self.transact(add, one_statement=not self.shared)
         self._not_counted += len(rows)
         if self._not_counted >= _COUNTED_EVERY:
             self._not_counted = 0
@@ -261,7 +265,7 @@ class Store:
 
     def _add(self, rows: Sequence[Row], connection: Connection) -> None:
         connection.exec_driver_sql(self._statements.keep(len(rows)), tuple(chain(*rows)))
-        if self._shared:
+        if self.shared:
             connection.execute(self._statements.free, {"keys": [key for _, key, *_ in rows]})
 
     def look_up(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:

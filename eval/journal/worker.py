@@ -62,17 +62,18 @@ class Worker:
 
     Args:
         opening: creates the store; called in the thread.
-        shared: whether calls are claimed and claims are renewed.
         patience: how long a claim holds, and who is told of calls that other processes are making.
 
     Attributes:
+        store: is there once it has served something.
         noticed: called on the event loop with what other processes of the run have noted.
         thread: ends once it has served what was queued before ``end``.
     """
 
-    def __init__(self, opening: Callable[[], Store], *, shared: bool, patience: Patience) -> None:
+    store: Store
+
+    def __init__(self, opening: Callable[[], Store], patience: Patience) -> None:
         self._opening = opening
-        self._shared = shared
         self.noticed: Callable[[Notice], None] | None = None
         # A third of the lease, so that a renewal which has to wait for a lock is still in time.
         self._renewed_every = patience.lease / 3
@@ -119,31 +120,38 @@ class Worker:
 
     def _run(self) -> None:
         try:
-            store = self._opening()
+            self.store = self._opening()
         except Exception as error:
-            # It is for the store itself that ``Journal.open`` asks first.
+            # ``Journal.open`` asks for something, and for nothing else before that is there.
             if opening := self._requests.get():
                 self._deliver([(opening, error)])
             return
         while not self._ending:
             requests = self._next_requests()
             try:
-                self._serve(store, requests)
+                self._serve(requests)
             except Exception as error:
-                self._give_up(error, requests)
+                # The fault ends the use of the journal: all who wait get it, and whoever asks later.
+                if self._fault is None:
+                    self._fault = (
+                        error if isinstance(error, JournalError) else JournalError(f"journal: {error!r}")
+                    )
+                    logger.error("%s", self._fault)
+                waiting, self._blocked = [*requests, *self._blocked], []
+                self._deliver([(request, self._fault) for request in waiting])
         self._deliver([(request, JournalError(CLOSED)) for request in self._blocked])
         if self._fault:
             # To free the claims would take another transaction; they lapse with the lease.
-            store.disconnect()
+            self.store.disconnect()
         else:
-            store.close()
+            self.store.close()
 
     def _next_requests(self) -> list[Request]:
         """Return all waiting requests; an empty list when it is time to poll for replies or to renew claims."""
         requests: list[Request] = []
         idle = POLL_SECONDS if self._blocked else max(0.0, self._renewal - time.monotonic())
         try:
-            request = self._requests.get(timeout=idle if self._shared and not self._fault else None)
+            request = self._requests.get(timeout=idle if self.store.shared and not self._fault else None)
             pause = self._served + APART_SECONDS - time.monotonic()
             if pause > 0:
                 time.sleep(pause)
@@ -157,10 +165,11 @@ class Worker:
             pass
         return requests
 
-    def _serve(self, store: Store, requests: Sequence[Request]) -> None:
+    def _serve(self, requests: Sequence[Request]) -> None:
         if self._fault:
             raise self._fault
-        if self._shared and time.monotonic() >= self._renewal:
+        store = self.store
+        if store.shared and time.monotonic() >= self._renewal:
             notice = store.renew()
             self._renewal = time.monotonic() + self._renewed_every
             if self.noticed and notice != Notice():
@@ -174,25 +183,25 @@ class Worker:
             if isinstance(request, Job):
                 self._deliver([(request, request.action(store))])
         asking = [request for request in requests if isinstance(request, Reserve)]
-        if self._shared:
-            self._claim(store, asking)
+        if store.shared:
+            self._claim(asking)
         elif asking:
             replies = store.look_up([request.key for request in asking])
             self._deliver([(request, replies.get(request.key)) for request in asking])
         # Reads alone need no pause before the next round: only a commit waits for the disk.
-        if keeps or self._shared:
+        if keeps or store.shared:
             self._served = time.monotonic()
 
-    def _claim(self, store: Store, asking: list[Reserve]) -> None:
+    def _claim(self, asking: list[Reserve]) -> None:
         """Serve stored replies, claim the other keys, and keep requests waiting whose calls others are making."""
         if self._blocked and time.monotonic() >= self._polling:
-            store.free_lapsed([request.key for request in self._blocked])
+            self.store.free_lapsed([request.key for request in self._blocked])
             asking, self._blocked = [*self._blocked, *asking], []
         if not asking:
             return
         # In `_blocked` they are told of any fault from here on.
         self._blocked += asking
-        replies, ours = store.reserve([request.key for request in asking])
+        replies, ours = self.store.reserve([request.key for request in asking])
         outcomes = [(r, replies.get(r.key)) for r in asking if r.key in replies or r.key in ours]
         served = {request for request, _ in outcomes}
         self._blocked = [request for request in self._blocked if request not in served]
@@ -202,14 +211,6 @@ class Worker:
         for request in set(self._blocked) - self._noted.keys():
             self._noted[request] = self._waits.add("another process", "it is making the same call", None)
         self._deliver(outcomes)
-
-    def _give_up(self, error: Exception, requests: Sequence[Request]) -> None:
-        """Store the fault, which ends the use of the journal, and fail all waiting requests with it."""
-        if self._fault is None:
-            self._fault = error if isinstance(error, JournalError) else JournalError(f"journal: {error!r}")
-            logger.error("%s", self._fault)
-        waiting, self._blocked = [*requests, *self._blocked], []
-        self._deliver([(request, self._fault) for request in waiting])
 
     def _deliver(self, outcomes: Sequence[Outcome]) -> None:
         self._on_loop(self._settle, outcomes)
@@ -234,7 +235,7 @@ class Worker:
 
     def forget(self, key: bytes) -> None:
         """Free a key that was claimed for a request which was cancelled, so that another process can make its call."""
-        if self._shared and not self._closed:
+        if self.store.shared and not self._closed:
             self.free(key)
 
     def free(self, key: bytes) -> asyncio.Future[Any]:

@@ -11,6 +11,7 @@ from math import inf
 
 from ...nodes.models import prices
 from ...nodes.models.call import Call
+from ...nodes.sync_bridge import set_for_block
 from ...state.transcript import NO_USAGE, Usage
 from ..journal.call_journal import Journal
 from ..journal.records import Amounts, GrantRequest, JournalError, Spent
@@ -83,11 +84,10 @@ class BudgetTracker:
                 await self._released.wait()
             item = Begun(calls)
             self._items, self._promised = self._items + 1, self._promised + calls
-        token = begun_item.set(item)
         try:
-            yield
+            with set_for_block(begun_item, item):
+                yield
         finally:
-            begun_item.reset(token)
             self._items, self._promised = self._items - 1, self._promised - item.calls_left
             item.calls_left = 0
             self._wake()

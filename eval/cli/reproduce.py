@@ -117,10 +117,8 @@ def _finish(
         from ..report.page import Page, Section, Table
         from ..report.sections import compose
 
-        title, lead = (
-            f"jurygraph: {grid.title}",
-            "Figures measured here are above those that the paper prints.",
-        )
+        title = f"jurygraph: {grid.title}"
+        lead = "Figures measured here are above those that the paper prints."
         table = Section("paper", "The paper's table", "The paper's table", lead, (Table(grid),))
         if judged:
             page = compose(Study.of(judged), None, title)

@@ -95,17 +95,16 @@ def in_words(verdict: Mapping[str, Any], tasks: TaskMaker) -> str:
     return f"{head}\n\n{why}".strip()
 
 
-class JudgeAgentState(MessagesState):
-    """The state of a judge among agents: the conversation, what is judged in it, and the verdict."""
-
-    task: NotRequired[dict[str, Any] | None]
-    verdict: NotRequired[dict[str, Any] | None]
-
-
 class JudgeAgentOutput(MessagesState):
     """What a judge among agents returns: the conversation with its message, and the verdict."""
 
     verdict: NotRequired[dict[str, Any] | None]
+
+
+class JudgeAgentState(JudgeAgentOutput):
+    """The state of a judge among agents: the same, and what is judged in the conversation."""
+
+    task: NotRequired[dict[str, Any] | None]
 
 
 def agent_of(graph: AnyGraph, tasks: TaskMaker, name: str, then: str | None) -> Compiled:

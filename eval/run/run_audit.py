@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import math
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from io import FileIO
@@ -114,7 +114,13 @@ async def plan_audit(folder: Path, models: Models | None, limit: int | None, **s
     read_manifest(folder)
     graph = audit(models, **settings).compile()
     done = {record["key"]: record for record in read_audit(folder)}
-    _check_auditor(folder, models, done.values())
+    # The shares of two auditors could not be told apart.
+    model = models.get("*", models.get("auditor")) if isinstance(models, Mapping) else models
+    name = "offline" if model is None else model if isinstance(model, str) else getattr(model, "name", None)
+    before = {str(label).partition("?")[0] for record in done.values() for label in record["models"]}
+    if isinstance(name, str) and before and before != {name.partition("?")[0]}:
+        others = ", ".join(sorted(before))
+        raise UsageError(f"{folder / FILE} holds labels by {others}: move it away to label with {name}")
     debates = [result for result in results_of(folder).read() if result.status == "ok" and _places(result)]
     if not debates:
         raise UsageError(f"{folder} holds no debates: no verdict has more than one turn")
@@ -185,16 +191,6 @@ def _debate(result: Result) -> Any:
 def _places(result: Result) -> list[int]:
     """Return the turns to label; a verdict in which nobody hears another holds no debate."""
     return audited_places(_protocol(result), result.transcript)
-
-
-def _check_auditor(folder: Path, models: Models | None, records: Iterable[Mapping[str, Any]]) -> None:
-    """Refuse another auditor than the one whose labels are there: their shares could not be told apart."""
-    model = models.get("*", models.get("auditor")) if isinstance(models, Mapping) else models
-    name = "offline" if model is None else model if isinstance(model, str) else getattr(model, "name", None)
-    before = {str(label).partition("?")[0] for record in records for label in record["models"]}
-    if isinstance(name, str) and before and before != {name.partition("?")[0]}:
-        others = ", ".join(sorted(before))
-        raise UsageError(f"{folder / FILE} holds labels by {others}: move it away to label with {name}")
 
 
 def _protocol(result: Result) -> str:

@@ -82,22 +82,13 @@ class StopSignal:
 @contextmanager
 def signals_interrupt() -> Iterator[None]:
     """Make Ctrl-C and SIGTERM raise ``KeyboardInterrupt``, for code that runs outside of an event loop."""
-    with _handlers_put_back():
+    with ExitStack() as stack:
         for number in _SIGNALS:
-            if signal.getsignal(number) != signal.SIG_IGN:
+            stack.callback(signal.signal, number, before := signal.getsignal(number))
+            if before != signal.SIG_IGN:
                 # Python's own for SIGINT, which raises just that; asyncio replaces no other.
                 signal.signal(number, signal.default_int_handler)
         yield
-
-
-@contextmanager
-def _handlers_put_back() -> Iterator[None]:
-    before = {number: signal.getsignal(number) for number in _SIGNALS}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 @contextmanager
@@ -118,8 +109,9 @@ def signals_stop(stop: StopSignal) -> Iterator[None]:
                 loop.remove_signal_handler(number)
                 signal.signal(number, signal.SIG_DFL)
 
-    with _handlers_put_back(), ExitStack() as stack:
+    with ExitStack() as stack:
         for number in _SIGNALS:
+            stack.callback(signal.signal, number, signal.getsignal(number))
             loop.add_signal_handler(number, on_signal, number.name)
             stack.callback(loop.remove_signal_handler, number)
         yield

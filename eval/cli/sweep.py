@@ -15,7 +15,7 @@ from ...nodes.sync_bridge import run_blocking
 from ...state.errors import UsageError
 from ..experiments.cells import Axis
 from ..experiments.presets import FAIR, SweepPreset, ablations, fair, plan_ablation
-from ..experiments.shared_calls import ExpectedCalls, bounds, expected_calls
+from ..experiments.shared_calls import bounds, expected_calls
 from ..experiments.sweep_plan import SWEEP_WITHOUT, SweepPlan, carry_out_sweep, plan_sweep, write_answer
 from ..experiments.sweep_result import Sweep
 from ..plan.estimator import between
@@ -127,8 +127,24 @@ def announce_sweep(
     notes = (f"... {size - SHOWN_CELLS} more",) if size > SHOWN_CELLS else ()
     title = f"{cells}, {len(planned):,} verdicts"
     out.print_grids([Grid(title, columns, tuple(rows), notes)], gap=False)
-    for line in _in_words(known):
-        out.print_line(line)
+    alone = f"the cells take {between(known.one_by_one)} calls, not counting repairs of unreadable replies"
+    shared = f"since cells share calls, the sweep takes no more than that and at least {known.bounds.least:,}"
+    out.print_line(f"run one by one, {alone}; {shared}")
+    if known.sampled:
+        saved = "since the cells share no calls"
+        if known.saved.most:
+            saved = f"which saves {between(known.saved)}"
+        items = "1 item" if known.sampled == 1 else f"{known.sampled} items"
+        out.print_line(
+            f"expected: about {between(known.together)} calls, {saved}; estimated by a dry run of {items} per cell "
+            "with the offline judge, once as usual and once with Critics that never agree; "
+            "a real model's debates may be shorter or longer"
+        )
+        if known.cost is None:
+            out.print_line("expected cost: unknown, because the price of a model is")
+        elif known.cost.most:
+            cost = f"{money(known.cost.least)} to {money(known.cost.most)}"
+            out.print_line(f"expected cost: about {cost}, which may be off by half")
     if (most := config.max_calls) is not None and known.bounds.least > most:
         out.print_line("the budget is too small: the sweep will stop when it is reached", "yellow")
 
@@ -180,25 +196,3 @@ def print_failed_cells(out: Output, done: Sweep) -> None:
     """Print why verdicts of cells failed."""
     by_cell = ((cell.cell.title, cell.evaluation.failed) for cell in done.cells)
     print_failures(out, ((f"{title}: {r.item}", r.error) for title, failed in by_cell for r in failed))
-
-
-def _in_words(known: ExpectedCalls) -> list[str]:
-    """Write sentences on the calls and the cost that are expected, and how they were estimated."""
-    alone = f"the cells take {between(known.one_by_one)} calls, not counting repairs of unreadable replies"
-    shared = f"since cells share calls, the sweep takes no more than that and at least {known.bounds.least:,}"
-    lines = [f"run one by one, {alone}; {shared}"]
-    if not known.sampled:
-        return lines
-    saved = f"which saves {between(known.saved)}" if known.saved.most else "since the cells share no calls"
-    items = "1 item" if known.sampled == 1 else f"{known.sampled} items"
-    lines.append(
-        f"expected: about {between(known.together)} calls, {saved}; estimated by a dry run of {items} per cell with "
-        "the offline judge, once as usual and once with Critics that never agree; "
-        "a real model's debates may be shorter or longer"
-    )
-    if known.cost is None:
-        lines.append("expected cost: unknown, because the price of a model is")
-    elif known.cost.most:
-        cost = f"{money(known.cost.least)} to {money(known.cost.most)}"
-        lines.append(f"expected cost: about {cost}, which may be off by half")
-    return lines

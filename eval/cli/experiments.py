@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -15,7 +14,7 @@ from ...nodes.sync_bridge import run_blocking
 from ...state.errors import UsageError
 from ...state.transcript import NO_USAGE
 from ..analysis.equal_cost import ensemble_protocols
-from ..datasets.dataset import Dataset, data_options, describe_data, load_dataset
+from ..datasets.dataset import data_options, describe_data, load_dataset
 from ..experiments.attacks import DRAWN, replayed
 from ..experiments.equal_spending import Terms
 from ..experiments.redteam import ATTACKS, carry_out_redteam, plan_redteam
@@ -24,7 +23,6 @@ from ..experiments.versus_runner import Versus, carry_out_versus
 from ..experiments.whatif import Edit, carry_out_whatif, plan_whatif
 from ..plan.estimator import estimate_table
 from ..plan.plan import count_judged, plan
-from ..results.evaluation import Evaluation
 from ..results.experiment import ExperimentResult
 from ..review.audit_labels import FILE, AuditedRole
 from ..run.run_audit import Audit, carry_out_audit, plan_audit
@@ -92,26 +90,19 @@ def try_(
         announce(out, prepared, config)
     work = partial(execute, prepared)
     evaluation, code = carry_out_to_end(out, folder, config, work, print_evaluation)
-    for line in _the_rest(evaluation, len(few), whole, chosen):
-        out.print_line(line)
-    raise typer.Exit(code)
-
-
-def _the_rest(evaluation: Evaluation, tried: int, whole: Dataset, chosen: PlanOptions) -> Iterator[str]:
-    """Say what judging the other items would take, as these did, and with which command."""
-    left = len(whole) - tried
+    left = len(whole) - len(few)
     # These few tell what the others would take only if all of them were judged.
     if not left or evaluation.stopped or evaluation.failed:
-        return
+        raise typer.Exit(code)
     spent = dict.fromkeys(TRIED, NO_USAGE)
     for (protocol, _aspect), overview in evaluation.figures.overviews.items():
         spent[protocol] += overview.usage
-    more = left / tried
+    more = left / len(few)
     parts = []
     for name, usage in spent.items():
         cost = cost_in_words(usage.cost_usd and more * usage.cost_usd)
         parts.append(f"{name} about {more * usage.calls:,.0f} calls, {cost}")
-    yield f"judging the other {left:,} items would take: {'; '.join(parts)}"
+    out.print_line(f"judging the other {left:,} items would take: {'; '.join(parts)}")
     taken = {
         "--aspect": chosen.aspect,
         "--model": chosen.model and [chosen.model],
@@ -123,7 +114,8 @@ def _the_rest(evaluation: Evaluation, tried: int, whole: Dataset, chosen: PlanOp
     # A sample again, of all items: the folder refuses a run whose signature names no seed, or another one.
     sample = ["--sample", str(len(whole)), *seed, "--out", str(evaluation.folder)]
     words = ["run", ",".join(TRIED), *data_options(describe_data(whole)), *given, *sample]
-    yield f"to judge them, too: {program()} {shlex.join(words)}"
+    out.print_line(f"to judge them, too: {program()} {shlex.join(words)}")
+    raise typer.Exit(code)
 
 
 @takes_options(without=("shard", "repeats", "replies", *VERSUS_WITHOUT))

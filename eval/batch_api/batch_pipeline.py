@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from functools import partial
@@ -15,7 +15,7 @@ import orjson
 from langchain_core.language_models import BaseChatModel
 from langgraph.errors import GraphBubbleUp
 
-from ...graphs.wrapper import all_judges, bound_judge_of
+from ...graphs.wrapper import bound_judge_of
 from ...nodes.evaluation_steps import keep_steps_in
 from ...nodes.models.call import Call, Reply, Send, UnreadResponseError, fingerprint
 from ...nodes.models.capabilities import is_a
@@ -242,10 +242,8 @@ def provider_class(chat: BaseChatModel) -> type[BatchProvider]:
     raise UsageError(f"a {type(chat).__name__} cannot be used in batches")
 
 
-def _chosen(plan: Plan) -> Iterator[ModelSpec | LoadedModel]:
-    for graph in plan.graphs.values():
-        for judge in all_judges(bound_judge_of(graph)):
-            yield from judge.chosen().values()
+def _chosen(plan: Plan) -> list[ModelSpec | LoadedModel]:
+    return [model for graph in plan.graphs.values() for model in bound_judge_of(graph).chosen().values()]
 
 
 async def run_until_stopped(stop: StopSignal, work: Coroutine[None, None, None]) -> None:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
@@ -250,8 +250,7 @@ class AsyncJudge(partial[Coroutine[Any, Any, Feedback]]):
     @property
     def judge(self) -> Judge:
         """The judge that is called."""
-        made: Judge = self.func.__self__  # type: ignore[attr-defined]
-        return made
+        return cast("Judge", self.func.__self__)  # type: ignore[attr-defined]
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.judge, name)

@@ -6,12 +6,11 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, Protocol, Unpack
+from typing import Protocol, Unpack
 
 from ...graphs.base import Graph
-from ...graphs.given_graphs import Protocols
+from ...graphs.given_graphs import Protocols, judges_of
 from ...graphs.options import AnyJudges
-from ...nodes.bound_judge import BoundJudge
 from ...nodes.evaluation_steps import keep_steps_in
 from ...nodes.models.send import answering_calls
 from ...nodes.sync_bridge import run_blocking
@@ -151,7 +150,10 @@ class Run:
     async def judge(self, pipeline: CallPipeline) -> None:
         """Judge every open verdict in this process, or as many as can be until the run is to end."""
         self._has_several_passes = pipeline.needs_several_passes
-        most_calls = {name: self._most_calls(graph) for name, graph in self.plan.graphs.items()}
+        kind, graphs = self.plan.dataset.kind, self.plan.graphs.items()
+        own = ((name, judges_of(graph).get("")) for name, graph in graphs)
+        # As bound; 1 where nobody can tell.
+        most_calls = {name: of.record.most_calls(of.bound, kind) if of else 1 for name, of in own}
 
         async def judge(graph: Graph, key: Key, item: Item, aspect: Aspect | None) -> Result | None:
             async with pipeline.room_for(most_calls[key.protocol]):
@@ -164,11 +166,6 @@ class Run:
                 keep_steps_in(self.folder.steps),
             ):
                 await pipeline.run_passes(lambda: self._judge_open_items(traced_judge))
-
-    def _most_calls(self, graph: Graph) -> int:
-        """Return the most calls that a verdict of a graph takes, as bound; 1 where nobody can tell."""
-        judge: BoundJudge[Any] | None = getattr(graph.builder, "bound_judge", None)
-        return judge.record.most_calls(judge.bound, self.plan.dataset.kind) if judge else 1
 
     async def _judge_open_items(self, judge: JudgeItem) -> None:
         """Judge with as many workers as calls may be in flight; all draw from one iterator."""

@@ -62,9 +62,7 @@ def takes_options(*, without: Collection[str] = ()) -> Callable[[Command], Comma
 
         @wraps(command)
         def with_options(**by_name: Any) -> None:
-            bound = signature.bind(**by_name)
-            bound.apply_defaults()
-            given = bound.arguments
+            given = {option.name: option.default for option in parameters} | by_name
             for name, kind in sets.items():
                 values = {option.name: given.pop(option.name) for option in options[name]}
                 for declared in fields(kind):

@@ -155,7 +155,7 @@ class Journal:
         """Release a reserved key whose call failed."""
         # A journal that is not shared has no claims to free.
         if self.shared:
-            await self._worker.free(key)
+            await self._worker.do(Store.free, [key])
 
     async def invalidate(self, keys: Iterable[bytes]) -> None:
         """Mark replies that could not be used, so that they are not served again. Their cost stays counted."""

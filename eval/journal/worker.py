@@ -236,8 +236,4 @@ class Worker:
     def forget(self, key: bytes) -> None:
         """Free a key that was claimed for a request which was cancelled, so that another process can make its call."""
         if self.store.shared and not self._closed:
-            self.free(key)
-
-    def free(self, key: bytes) -> asyncio.Future[Any]:
-        """Free the claim of a key."""
-        return self.put(Job(lambda store: store.free([key]), self._loop.create_future()))
+            self.put(Job(lambda store: store.free([key]), self._loop.create_future()))

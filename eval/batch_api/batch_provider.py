@@ -6,9 +6,9 @@ import asyncio
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import orjson
 from langchain_core.language_models import BaseChatModel
@@ -30,8 +30,7 @@ BATCH_DISCOUNT = 0.5
 """The share of the usual price that a batched call costs."""
 
 
-@dataclass(frozen=True)
-class BatchLimits:
+class BatchLimits(NamedTuple):
     """Holds how large files of requests may be, and how often batches are polled.
 
     Attributes:
@@ -112,29 +111,28 @@ def custom_ids(file: Path) -> list[str]:
     return [request["custom_id"] for request in requests_in(file)] if file.exists() else []
 
 
-@dataclass(frozen=True)
-class BatchState:
+class BatchState(NamedTuple):
     """Describes how a batch stands at its provider.
 
     Attributes:
         id: the provider's name for it.
         status: the provider's word for how it stands.
         ended: whether nothing more will come.
+        results: by kind (``output``, ``errors``), what the provider's module reads those results from.
         requests_done: how many requests are answered or have failed, as far as the provider says.
         refused: why the provider did not begin it; empty where it did.
         over_limit: whether it was refused since too much is queued already.
         input_file: the provider's name for the file of requests, where there is one.
-        results: by kind (``output``, ``errors``), what the provider's module reads those results from.
     """
 
     id: str
     status: str
     ended: bool
+    results: Mapping[str, Any]
     requests_done: int = 0
     refused: str = ""
     over_limit: bool = False
     input_file: str = ""
-    results: Mapping[str, Any] = field(default_factory=dict)
 
 
 class BatchProvider(ABC):

@@ -13,7 +13,7 @@ from functools import partial
 from logging import LogRecord
 from logging.handlers import QueueHandler
 from queue import SimpleQueue
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...graphs.base import Graph
 from ...graphs.given_graphs import judges_of
@@ -137,8 +137,7 @@ class _ShardPlan(Plan):
         return iter(self.chosen)
 
 
-@dataclass(frozen=True)
-class Report:
+class Report(NamedTuple):
     """Says what a worker has done since its last report, and how far it is.
 
     Attributes:

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import (
     URL,
@@ -85,8 +84,7 @@ _SQLITE_SETTINGS = (
 )
 
 
-@dataclass(frozen=True)
-class JournalLocation:
+class JournalLocation(NamedTuple):
     """Says where a journal is: in a file or in a database.
 
     Attributes:

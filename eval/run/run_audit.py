@@ -11,10 +11,10 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from io import FileIO
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -43,8 +43,7 @@ MOST_FAILURES = 5
 """So many verdicts that cannot be read, and none that can, end an audit: a key that is refused is refused for all."""
 
 
-@dataclass(frozen=True)
-class Audit:
+class Audit(NamedTuple):
     """Holds what an auditor said of a run.
 
     Attributes:
@@ -66,8 +65,7 @@ class Audit:
     stopped: str | None = None
 
 
-@dataclass(frozen=True)
-class AuditPlan:
+class AuditPlan(NamedTuple):
     """A run's debates to be read, checked and not begun.
 
     Attributes:

@@ -65,10 +65,7 @@ class TriedOptions(PlanOptions):
 
 @takes_options(without=("data", "replies", "limit", "repeats", "shard", "dry_run"))
 def try_(
-    data: str = argument(f"{DATA}.", "FILE|NAME"),
-    *,
-    chosen: TriedOptions,
-    config: CommandConfig,
+    data: str = argument(f"{DATA}.", "FILE|NAME"), *, chosen: TriedOptions, config: CommandConfig
 ) -> None:
     """Compare one judge with a debate on a few items of your own data.
 
@@ -142,9 +139,8 @@ def versus(
     with interruptible():
         planned = plan_versus(protocol, chosen.dataset(), terms, folder, config, chosen.of_plan(folder))
         _announce_versus(out, planned, config)
-    raise typer.Exit(
-        carry_out_to_end(out, folder, config, partial(carry_out_versus, planned), _show_versus)[1]
-    )
+    work = partial(carry_out_versus, planned)
+    raise typer.Exit(carry_out_to_end(out, folder, config, work, _show_versus)[1])
 
 
 def _announce_versus(out: Output, planned: VersusPlan, config: CommandConfig) -> None:
@@ -258,10 +254,7 @@ class ChangeOptions:
 
 @takes_options(without=("batch", "dry_run"))
 def whatif(
-    folder: Path = argument("The folder of a run.", "DIR"),
-    *,
-    chosen: ChangeOptions,
-    config: CommandConfig,
+    folder: Path = argument("The folder of a run.", "DIR"), *, chosen: ChangeOptions, config: CommandConfig
 ) -> None:
     """Find out how far a turn moves verdicts: leave it out of a run's debates, and let them continue from there.
 

@@ -30,6 +30,7 @@ LONGEST_EXPLANATION = 1000
 """How many characters of an explanation an agent is told; the verdict has the whole."""
 
 Ask = Callable[..., Mapping[str, Any]]
+"""Gives the feedback of a judge: on what it is asked, or on what its graph returned."""
 AskAsync = Callable[..., Awaitable[Mapping[str, Any]]]
 
 
@@ -175,11 +176,7 @@ class NodeKeys(TypedDict, total=False):
 
 
 def node_of(
-    graph: AnyGraph,
-    tasks: TaskMaker,
-    feedback_of: Callable[[Any], Mapping[str, Any]],
-    state: Any,
-    keys: NodeKeys,
+    graph: AnyGraph, tasks: TaskMaker, feedback_of: Ask, state: Any, keys: NodeKeys
 ) -> Runnable[Any, Any]:
     """Make a node of a judge; see ``Judge.node``. ``feedback_of`` makes the feedback of what the graph returned."""
     # ``keys`` say where the texts are, as a mapping does for the arguments of an evaluator.

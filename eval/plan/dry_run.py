@@ -205,10 +205,7 @@ class RoleProfile:
 
 
 async def role_estimates(
-    graph: Graph,
-    kind: TaskKind,
-    tasks: Sequence[Mapping[str, Any]],
-    longest: Sequence[Mapping[str, Any]] = (),
+    graph: Graph, kind: TaskKind, tasks: Sequence[Mapping[str, Any]], longest: Sequence[Mapping[str, Any]]
 ) -> dict[str, RoleProfile]:
     """Estimate every role of a protocol, by the name that ``Protocol.calls`` has for it.
 

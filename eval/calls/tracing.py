@@ -268,10 +268,9 @@ class Spans(CallMiddleware):
             choices = (reply, *reply.others)
             span.set_attribute("gen_ai.response.finish_reasons", [*map(_finish, choices)])
             if attempts:  # What was paid before is not to be paid again where somebody adds it up.
-                usage = reply.usage
-                took = {name: getattr(usage, field) for name, field in _USAGE.items()}
-                span.set_attributes({f"gen_ai.usage.{name}": tokens for name, tokens in took.items()})
-                _set(span, {"cost_usd": usage.cost_usd})
+                took = {f"gen_ai.usage.{name}": getattr(reply.usage, field) for name, field in _USAGE.items()}
+                span.set_attributes(took)
+                _set(span, {"cost_usd": reply.usage.cost_usd})
             if self._with_words:
                 output = [{**_message("assistant", c.text), "finish_reason": _finish(c)} for c in choices]
                 span.set_attribute("gen_ai.output.messages", orjson.dumps(output).decode())

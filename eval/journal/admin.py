@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, FromClause, case, exists, func, select, text, update
 
@@ -25,9 +25,8 @@ from .database import (
     version_of,
 )
 from .records import JournalError
-from .store import persevere
+from .store import T, persevere
 
-T = TypeVar("T")
 # Seconds for which faults that may pass are retried.
 _PATIENCE = 10.0
 _DAY = 86_400

@@ -9,14 +9,11 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate
 
 from ...nodes.models.retry import Wait
 from .records import JournalError, Notice
-from .store import Patience, Row, Store, logger
-
-T = TypeVar("T")
-P = ParamSpec("P")
+from .store import P, Patience, Row, Store, T, logger
 
 CLOSED = "the journal is closed: open it again to continue"
 # Seconds between two looks for replies that other processes are about to write.
@@ -132,11 +129,10 @@ class Worker:
                 self._serve(requests)
             except Exception as error:
                 # The fault ends the use of the journal: all who wait get it, and whoever asks later.
+                fault = error if isinstance(error, JournalError) else JournalError(f"journal: {error!r}")
                 if self._fault is None:
-                    self._fault = (
-                        error if isinstance(error, JournalError) else JournalError(f"journal: {error!r}")
-                    )
-                    logger.error("%s", self._fault)
+                    self._fault = fault
+                    logger.error("%s", fault)
                 waiting, self._blocked = [*requests, *self._blocked], []
                 self._deliver([(request, self._fault) for request in waiting])
         self._deliver([(request, JournalError(CLOSED)) for request in self._blocked])

@@ -191,6 +191,10 @@ class Part:
         least, most = self.least.cost_usd, self.most.cost_usd
         return None if least is None or most is None else Range(least, most)
 
+    def discounted(self, share: float) -> Part:
+        """Return the same usage at a share of its cost."""
+        return replace(self, least=self.least.discounted(share), most=self.most.discounted(share))
+
 
 @dataclass(frozen=True)
 class Estimate:
@@ -217,11 +221,7 @@ class Estimate:
 
     def discounted(self, share: float) -> Estimate:
         """Return the estimate where calls cost a share of the usual price."""
-        parts = (
-            replace(part, least=part.least.discounted(share), most=part.most.discounted(share))
-            for part in self.parts
-        )
-        return replace(self, parts=tuple(parts))
+        return replace(self, parts=tuple(part.discounted(share) for part in self.parts))
 
     def exceeds(self, **budget: float | None) -> tuple[str, ...]:
         """Return a sentence for each limit that the run must exceed even at best; none if it may keep to its budget.

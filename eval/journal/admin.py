@@ -25,11 +25,7 @@ from .database import (
     version_of,
 )
 from .records import JournalError
-from .store import T, persevere
-
-# Seconds for which faults that may pass are retried.
-_PATIENCE = 10.0
-_DAY = 86_400
+from .store import EDGE_PATIENCE, T, persevere
 
 
 class JournalSummary(NamedTuple):
@@ -102,7 +98,7 @@ def prune(
     def action(connection: Connection) -> int:
         chosen: list[ColumnElement[bool]] = [calls.c.reply.is_not(None)]
         if older_than_days is not None:
-            chosen.append(calls.c.created < now(connection.dialect) - int(older_than_days * _DAY))
+            chosen.append(calls.c.created < now(connection.dialect) - int(older_than_days * 86_400))
         if run is not None:
             if connection.execute(select(openings.c.number).where(openings.c.run == run)).first() is None:
                 some = select(openings.c.run).distinct().order_by(openings.c.run).limit(5)
@@ -172,6 +168,6 @@ def _inside(place: JournalLocation, action: Callable[[Connection], T], *, one_st
             return action(connection)
 
     try:
-        return persevere(once, place, lambda: _PATIENCE, Waits())
+        return persevere(once, place, lambda: EDGE_PATIENCE, Waits())
     except JournalError as error:
         raise UsageError(str(error)) from error

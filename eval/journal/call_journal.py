@@ -246,10 +246,8 @@ class KeyFilter:
     MOST = 500_000
     """With more keys the filter is of little use, and to read them takes long."""
 
-    _BITS = 1 << 23
-
     def __init__(self) -> None:
-        self._bits = bytearray(self._BITS // 8)
+        self._bits = bytearray(1 << 20)
 
     def add(self, key: bytes) -> None:
         """Add a key."""

@@ -317,13 +317,9 @@ _LAST = _FIRST + ((1 << COUNTER_BITS) - 1)
 WRITTEN_BY = calls.c.number.between(_FIRST, _LAST)
 """The condition that an opening wrote a call; over the primary key, so that no calls of other runs are read."""
 
-_NOT_COUNTED = (calls.c.number > openings.c.counted_to) & (calls.c.number <= _LAST)
-
-_UNPRICED = func.count(calls.c.number) - func.count(calls.c.cost_usd)
-"""The number of calls without a price, since the count of a column passes over NULL."""
-
 SUMS: tuple[ColumnElement[Any], ...] = (
-    _UNPRICED,
+    # The number of calls without a price, since the count of a column passes over NULL.
+    func.count(calls.c.number) - func.count(calls.c.cost_usd),
     *(func.coalesce(func.sum(calls.c[name]), 0) for name in USAGE_NAMES),
 )
 """The columns that :func:`usage_from` reads."""
@@ -339,15 +335,6 @@ def usage_from(row: Sequence[Any]) -> Usage:
     return Usage(**counts, cost_usd=None if unpriced else cost, seconds=seconds)
 
 
-# Every call sends some tokens: none means that the provider did not say how many.
-_UNCOUNTED = func.count(case((calls.c.input_tokens <= 0, 1)))
-
-_NOW_COUNTED = tuple(
-    (openings.c[name] + counted).label(name)
-    for name, counted in zip(COUNTED, (*SUMS, _UNCOUNTED), strict=True)
-)
-
-
 def counted(which: ColumnElement[bool]) -> Select[Any]:
     """Select openings with their sums brought up to the last call, and its number as ``counted_to``.
 
@@ -355,9 +342,13 @@ def counted(which: ColumnElement[bool]) -> Select[Any]:
     opening may be counted, and others may look, at the same time.
     """
     last = func.coalesce(func.max(calls.c.number), openings.c.counted_to).label("counted_to")
-    tail = openings.outerjoin(calls, _NOT_COUNTED)
-    sums = select(openings.c.number, last, *_NOW_COUNTED).select_from(tail)
-    return sums.where(which).group_by(openings.c.number)
+    # Every call sends some tokens: none means that the provider did not say how many.
+    uncounted = func.count(case((calls.c.input_tokens <= 0, 1)))
+    of_tail = zip(COUNTED, (*SUMS, uncounted), strict=True)
+    sums = ((openings.c[name] + more).label(name) for name, more in of_tail)
+    tail = openings.outerjoin(calls, (calls.c.number > openings.c.counted_to) & (calls.c.number <= _LAST))
+    statement = select(openings.c.number, last, *sums).select_from(tail)
+    return statement.where(which).group_by(openings.c.number)
 
 
 class Statements:

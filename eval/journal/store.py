@@ -44,8 +44,9 @@ T = TypeVar("T")
 P = ParamSpec("P")
 
 logger = logging.getLogger("jurygraph.journal")
-# Seconds of retrying at the start, where somebody is watching, and at the end, where nothing is left to lose.
-_EDGE_PATIENCE = 10.0
+# Seconds of retrying at the start and from the command line, where somebody is watching, and at the end, where nothing
+# is left to lose.
+EDGE_PATIENCE = 10.0
 # Calls after which the sums of an opening are brought up to date, so that whoever opens the run next adds up no more.
 _COUNTED_EVERY = 5_000
 Row = tuple[Any, ...]
@@ -99,7 +100,7 @@ class Store:
         # By the monotonic clock: when others may take what was granted to this opening; 0 where nothing is.
         self.granted_until = 0.0
         # The first transaction asks for this already; the lasting value is set once the journal is open.
-        self._retry_seconds = min(patience.retry_seconds, _EDGE_PATIENCE)
+        self._retry_seconds = min(patience.retry_seconds, EDGE_PATIENCE)
         self.lease = patience.lease
         self._engine = place.engine()
         self.dialect = self._engine.dialect
@@ -168,7 +169,7 @@ class Store:
 
     def hurry(self) -> None:
         """Stop retrying soon, also in the transaction that is being retried now."""
-        self._retry_seconds = min(self._retry_seconds, _EDGE_PATIENCE)
+        self._retry_seconds = min(self._retry_seconds, EDGE_PATIENCE)
 
     def close(self) -> None:
         """Free the claims of this opening, note that it has ended, and disconnect."""

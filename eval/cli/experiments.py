@@ -85,8 +85,7 @@ def try_(
         check_run(prepared, config)
         out.print_line(f"{len(few):,} of {len(whole):,} items of {whole.name}, with {' and '.join(TRIED)}")
         announce(out, prepared, config)
-    work = partial(execute, prepared)
-    evaluation, code = carry_out_to_end(out, folder, config, work, print_evaluation)
+    evaluation, code = carry_out_to_end(out, folder, config, partial(execute, prepared), print_evaluation)
     left = len(whole) - len(few)
     # These few tell what the others would take only if all of them were judged.
     if not left or evaluation.stopped or evaluation.failed:

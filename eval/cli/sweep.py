@@ -125,8 +125,7 @@ def announce_sweep(
     named = map(text_column, (*(axis.name for axis in planned.axes), "protocol"))
     columns = (*named, Column("to judge"), Column("calls alone"))
     notes = (f"... {size - SHOWN_CELLS} more",) if size > SHOWN_CELLS else ()
-    title = f"{cells}, {len(planned):,} verdicts"
-    out.print_grids([Grid(title, columns, tuple(rows), notes)], gap=False)
+    out.print_grids([Grid(f"{cells}, {len(planned):,} verdicts", columns, tuple(rows), notes)], gap=False)
     alone = f"the cells take {between(known.one_by_one)} calls, not counting repairs of unreadable replies"
     shared = f"since cells share calls, the sweep takes no more than that and at least {known.bounds.least:,}"
     out.print_line(f"run one by one, {alone}; {shared}")

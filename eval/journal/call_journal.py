@@ -105,8 +105,7 @@ class Journal:
             # With several processes, keys that another one adds later would be missing from the filter.
             seen = KeyFilter()
             filled = not claiming and await worker.do(Store.note_keys, seen.add, KeyFilter.MOST)
-            spent = await worker.do(Store.spent)
-            return cls(worker, spent, seen if filled else None)
+            return cls(worker, await worker.do(Store.spent), seen if filled else None)
         except BaseException:
             worker.end()
             raise

@@ -292,8 +292,7 @@ class Store:
 
     @transaction
     def _claim(self, connection: Connection, keys: Sequence[bytes]) -> set[bytes]:
-        rows = [{"key": key, "opening": self.opening} for key in keys]
-        connection.execute(self._statements.claim, rows)
+        connection.execute(self._statements.claim, [{"key": key, "opening": self.opening} for key in keys])
         return set(connection.scalars(self._statements.claimed, {"keys": keys}))
 
     @transaction
@@ -355,8 +354,7 @@ class Store:
         if self._part:
             # Version 1 did not note the part.
             mine &= batches.c.part.in_((self._part, ""))
-        statement = select(batches).where(mine).order_by(batches.c.created, batches.c.id)
-        rows = connection.execute(statement)
+        rows = connection.execute(select(batches).where(mine).order_by(batches.c.created, batches.c.id))
         return [Batch(row.id, row.settled, json.loads(row.about)) for row in rows]
 
     @transaction

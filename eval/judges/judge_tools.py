@@ -212,5 +212,4 @@ def node_of(
         known = {**outcome, **outcome["verdict"], "score": feedback["score"], "verdict": outcome["verdict"]}
         return {key: known[name] for name, key in put.items()}
 
-    slot = JudgeSlot.of(compiled("judge", graph), tasks.rubric)
-    return nested_judge_node(slot, before, after, once=True)
+    return nested_judge_node(JudgeSlot.of(compiled("judge", graph), tasks.rubric), before, after, once=True)

@@ -125,16 +125,15 @@ class Journal:
         if self._seen and not self._seen.may_hold(key):
             self._worker.check()
             return None
-        reserved = self._worker.put(Reserve(key, self._loop.create_future()))
+        reserved: asyncio.Future[bytes | None] = self._worker.put(Reserve(key, self._loop.create_future()))
         try:
-            reply: bytes | None = await reserved
+            return await reserved
         except asyncio.CancelledError:
             # The claim may have been granted at the moment of cancellation, and nobody would use it.
             granted = reserved.done() and not reserved.cancelled() and reserved.exception() is None
             if granted and reserved.result() is None:
                 self._worker.forget(key)
             raise
-        return reply
 
     async def keep(self, key: bytes, entry: Entry) -> None:
         """Write a finished call; it is on disk when this returns, and is written even if this is cancelled.

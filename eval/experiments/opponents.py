@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, cast
 
 from ...graphs.base import Graph
@@ -19,8 +18,7 @@ from ...state.errors import UsageError
 from ...state.protocols import Ensemble
 from ...state.settings.base_settings import explicitly_set
 from ..analysis.equal_cost import ensemble_protocols
-from ..datasets.dataset import Dataset
-from ..plan.plan import Options, Plan, plan
+from ..plan.plan import Options
 
 _NO_COUNTERPART = "has no single-judge counterpart"
 SAMPLED = 1.0
@@ -35,36 +33,22 @@ class Opponent:
         name: of the protocol that is asked.
         panel: how an ensemble of any size is made of it; ``None`` for a judge that is asked repeatedly.
         settings: what is set for it.
-        models: its models; ``None`` for the offline judge.
     """
 
     name: str
     panel: Ensemble | None
     settings: Mapping[str, Any]
-    models: Models | None
 
     def title(self, size: float) -> str:
         """Name it at a size, on average over the items.
 
-        >>> Opponent("single", None, {}, None).title(4.25)
+        >>> Opponent("single", None, {}).title(4.25)
         '4.2 samples of single'
         """
         number = f"{size:.1f}".removesuffix(".0")
         if self.panel is None:
             return f"{number} sample{'' if number == '1' else 's'} of {self.name}"
         return f"{self.name} of {number} judges of one role"
-
-    def plan(self, size: int, dataset: Dataset, options: Options, folder: Path) -> Plan:
-        """Plan its run with so many samples an item, or judges."""
-        settings, repeats, place = {**self.settings}, size, self.name
-        if self.panel is not None:
-            # An ensemble of another size is another run; more samples of a judge complete the run that is there.
-            settings |= self.panel.settings(size, True)
-            repeats, place = 1, f"{self.name}-{size}"
-        chosen = cast("RunSettings", settings)
-        own: Options = {**options, "settings": chosen, "models": self.models, "repeats": repeats}
-        own["out"] = folder / place
-        return plan(self.name, dataset, **own)
 
 
 def opponent_names(name: str, against: Sequence[str]) -> list[str]:
@@ -86,21 +70,19 @@ def opponent_names(name: str, against: Sequence[str]) -> list[str]:
     return chosen
 
 
-def opponents_of(name: str, graph: Graph, chosen: Sequence[str], options: Options) -> list[Opponent]:
-    """Make the opponents of a judge, with its models and with what is set for them.
+def opponents_of(graph: Graph, chosen: Sequence[str], options: Options) -> list[Opponent]:
+    """Make the opponents of a judge, with what is set for them.
 
     Args:
-        name: of the judge.
-        graph: its compiled graph.
+        graph: the judge's, compiled.
         chosen: the names of the opponents.
         options: as given for the judge. Settings that opponents have in common with every protocol hold for them, too;
             their own stand under their names.
 
     Raises:
-        UsageError: a judge of which nobody knows what it asks.
+        UsageError: a setting that the budget decides.
     """
     panels = ensemble_protocols()
-    models = _models_of(name, graph, options.get("models"))
     own = judges_of(graph).get("")
     given = {**(explicitly_set(own.bound) if own else {}), **(options.get("settings") or {})}
     opponents = []
@@ -117,7 +99,7 @@ def opponents_of(name: str, graph: Graph, chosen: Sequence[str], options: Option
         shared = _shared_settings([judge]) - {*fixed}
         settings = {} if panel else {"temperature": SAMPLED}
         settings |= {key: value for key, value in given.items() if key in shared}
-        opponents.append(Opponent(judge, panel, {**settings, **own_settings}, models))
+        opponents.append(Opponent(judge, panel, {**settings, **own_settings}))
     return opponents
 
 
@@ -146,7 +128,7 @@ def _shared_settings(names: Sequence[str]) -> set[str]:
     return {key for name in names for key in find_protocol(name).protocol.settings.model_fields} - {"models"}
 
 
-def _models_of(name: str, graph: Graph, given: Models | None) -> Models | None:
+def models_of(name: str, graph: Graph, given: Models | None) -> Models | None:
     """Return the model of a single judge beside a judge: the one of all its roles.
 
     Raises:

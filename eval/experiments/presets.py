@@ -22,7 +22,7 @@ from ...state.errors import UsageError
 from ...state.protocols import Ablation, total
 from ...state.settings import make_settings
 from ...state.tasks import TaskKind
-from ..datasets.dataset import Data, Dataset
+from ..datasets.dataset import Data
 from ..plan.plan import Options, dataset_of, recording_of
 from .cell_metrics import EXTRAS
 from .cells import Axis
@@ -141,7 +141,7 @@ def plan_ablation(
         **options: what all cells have in common.
 
     Raises:
-        UsageError: bad input; data that the plan is not for.
+        UsageError: bad input; data that the plan is not for: names data that fits.
 
     >>> ablation, planned = plan_ablation("personas", "demo", limit=2)
     >>> [planned_cell.cell.title for planned_cell in planned.cells][:2], ablation.source
@@ -154,7 +154,13 @@ def plan_ablation(
     if isinstance(ablation, str) and ablation not in ablations():
         raise UsageError(f"no plan {ablation!r}; plans are {', '.join(ablations())}, {FAIR}")
     chosen = ablations()[ablation] if isinstance(ablation, str) else ablation
-    check_data(chosen, dataset)
+    fits, plan = ", ".join(chosen.data), f"the plan {chosen.name}"
+    if chosen.kind is not None and dataset.kind != chosen.kind:
+        wanted = {"compare": "pairs of answers", "score": "texts to be rated"}[chosen.kind]
+        raise UsageError(f"{plan} is for {wanted}, which {dataset.name} does not have; {fits} do")
+    # The first thousand items tell; a large dataset need not be read to its end.
+    if chosen.by_category and not any(getattr(item, "category", None) for item in islice(dataset, 1000)):
+        raise UsageError(f"{plan} compares categories of items, but {dataset.name} has none; {fits} do")
     given, planned_axes = ({axis.name: axis for axis in listed} for listed in (axes, chosen.axes))
     new = {name: axis for name, axis in given.items() if name not in planned_axes}
     # An axis that replaces one of the plan's keeps its place; new ones come first, and so vary slowest.
@@ -163,18 +169,3 @@ def plan_ablation(
     # Where only recorded replies were given, they and not their dataset are what the cells are planned from.
     planned = plan_sweep(protocol or chosen.protocol, varied, None if data is None else dataset, **options)
     return chosen, replace(planned, name=chosen.name)
-
-
-def check_data(ablation: SweepPreset, dataset: Dataset) -> None:
-    """Check that a plan can be carried out on a dataset.
-
-    Raises:
-        UsageError: it is for data of another kind, or for items with categories; names data that fits.
-    """
-    fits, plan = ", ".join(ablation.data), f"the plan {ablation.name}"
-    if ablation.kind is not None and dataset.kind != ablation.kind:
-        wanted = {"compare": "pairs of answers", "score": "texts to be rated"}[ablation.kind]
-        raise UsageError(f"{plan} is for {wanted}, which {dataset.name} does not have; {fits} do")
-    # The first thousand items tell; a large dataset need not be read to its end.
-    if ablation.by_category and not any(getattr(item, "category", None) for item in islice(dataset, 1000)):
-        raise UsageError(f"{plan} compares categories of items, but {dataset.name} has none; {fits} do")

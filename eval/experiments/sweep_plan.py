@@ -8,10 +8,9 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import cached_property
 from itertools import starmap
 from pathlib import Path
 from typing import Any, Unpack, cast
@@ -88,12 +87,6 @@ class SweepPlan:
         """Whether any model but the offline judge is called."""
         return any(cell.plan.costs_money for cell in self.cells)
 
-    @cached_property
-    def models(self) -> dict[str, str]:
-        """The name of each model without its parameters, by cell, protocol and role."""
-        by_cell = ((cell.cell.title, cell.plan.models()) for cell in self.cells)
-        return {f"{title}: {role}": model for title, models in by_cell for role, model in models.items()}
-
     def check(self, config: RunConfig) -> list[int]:
         """Check that the cells can be judged with this config, and count the verdicts that each has already.
 
@@ -102,7 +95,7 @@ class SweepPlan:
         """
         if any(getattr(config, name) for name in SWEEP_WITHOUT):
             raise UsageError("a sweep has no fresh, overwrite or batch: to start anew, choose another folder")
-        config.check_prices(self.models.values())
+        config.check_prices(model for cell in self.cells for model in cell.plan.models().values())
         return [sum(count_judged(cell.plan, config).values()) for cell in self.cells]
 
 
@@ -144,8 +137,12 @@ def plan_sweep(protocol: str, axes: Axes, data: Data | None = None, **options: U
         for key in set.intersection(*map(set, axis.values.values())):
             if any(_holds(settings, key.split(".")) for settings in given):
                 raise UsageError(f"{key} is varied by the axis {axis.name} and set for all cells; give one")
-    planned = []
-    for cell, place in zip(combinations, _folders(folder, combinations), strict=True):
+    planned, times = [], Counter[str]()
+    for cell in combinations:
+        # Names that differ in case alone are numbered, as some file systems need.
+        times[cell.folder.lower()] += 1
+        again = times[cell.folder.lower()]
+        place = folder and folder / CELLS / (cell.folder if again == 1 else f"{cell.folder}~{again}")
         own = _plan_cell(protocol, cell, data, {**options, "out": place}, protocols)
         # One id in all cells: the journal counts calls by run, and what the sweep made is asked for by it.
         planned.append(PlannedCell(cell, replace(own, manifest={**own.manifest, "run": run})))
@@ -205,16 +202,6 @@ def _set(settings: dict[str, Any], path: Sequence[str], value: Any) -> None:
         settings[part] = dict(inner)
         settings = settings[part]
     settings[name] = value
-
-
-def _folders(folder: Path | None, combinations: Sequence[Cell]) -> Iterator[Path | None]:
-    """Yield a folder for each cell; names that differ in case alone are numbered, as some file systems need."""
-    times: Counter[str] = Counter()
-    for cell in combinations:
-        name = cell.folder
-        times[name.lower()] += 1
-        again = times[name.lower()]
-        yield folder and folder / CELLS / (name if again == 1 else f"{name}~{again}")
 
 
 class SweepRunOptions(Options, RunLimits, total=False):

@@ -28,7 +28,7 @@ from ..results.folder import read_manifest, results_of
 from ..results.results import FILE as RESULTS
 from ..statistics.metrics import METRICS, check_metric
 from .equal_spending import SPENT_FIELD, Terms
-from .opponents import Opponent, opponent_names, opponents_of, own_options
+from .opponents import Opponent, models_of, opponent_names, opponents_of, own_options
 from .sweep_plan import FILE as SWEEP
 
 VERSUS_WITHOUT = ("fresh", "overwrite")
@@ -63,8 +63,15 @@ class VersusPlan:
     in_flight: int | None = None
 
     def of_opponent(self, opponent: Opponent, size: int) -> Plan:
-        """Plan an opponent's run at a size."""
-        return opponent.plan(size, self.own.dataset, self.options, self.folder)
+        """Plan an opponent's run with so many samples an item, or judges."""
+        settings, repeats, place = {**opponent.settings}, size, opponent.name
+        if opponent.panel is not None:
+            # An ensemble of another size is another run; more samples of a judge complete the run that is there.
+            settings |= opponent.panel.settings(size, True)
+            repeats, place = 1, f"{opponent.name}-{size}"
+        own: Options = {**self.options, "settings": cast("RunSettings", settings), "repeats": repeats}
+        own["out"] = self.folder / place
+        return plan(opponent.name, self.own.dataset, **own)
 
     def share(self, config: RunConfig, opponent: bool) -> RunConfig:
         """Return the config of one run, with its part of the budget: each run keeps to its own."""
@@ -140,7 +147,9 @@ def plan_versus(
     if taken_up is not None:
         _check_same(own, taken_up)
     _check_labels(own, terms.metric)
-    opponents = opponents_of(name, own.graphs[name], names, options)
+    graph = own.graphs[name]
+    options = {**options, "models": models_of(name, graph, options.get("models"))}
+    opponents = opponents_of(graph, names, options)
     planned = VersusPlan(name, own, tuple(opponents), options, folder, terms, taken_up)
     # At their smallest, opponents show what is wrong with them before the protocol is judged.
     smallest = [own, *(planned.of_opponent(opponent, 1) for opponent in opponents)]

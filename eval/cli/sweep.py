@@ -152,17 +152,18 @@ def _print_results(
     metric: str | None, ablation: SweepPreset | None, folder: Path, out: Output, done: Sweep
 ) -> None:
     """Print and write the tables of a sweep, draw its figures, and name the failures and a debate to read."""
-    from ..experiments.sweep_result import grids, write_figures, write_tables
+    from ..experiments.sweep_result import grids, write_figures, write_grid
 
     done = replace(done, metric=metric)
     # Tables of one sweep share most notes: each is printed below the first table that has it.
-    printed: set[str] = set()
-    for grid in grids(done, ablation).values():
+    printed, tables = set[str](), grids(done, ablation)
+    for grid in tables.values():
         fresh = tuple(note for note in grid.notes if note not in printed)
         out.print_grids([replace(grid, notes=fresh)], gap=False)
         printed.update(grid.notes)
     print_failed_cells(out, done)
-    write_tables(done, folder, ablation)
+    for name, grid in tables.items():
+        write_grid(grid, folder / "tables", name)
     out.print_line(f"tables: {folder}/tables")
     try:
         if write_figures(done, folder, ablation):

@@ -17,7 +17,7 @@ import numpy as np
 from ..analysis.loading import LoadedJudge, load_evaluations
 from ..analysis.study import comparators_of
 from ..analysis.verdict_columns import close
-from ..results.agreement import PreferenceAgreement, RowsByAspect, ScoreAgreement
+from ..results.agreement import Agreement, RowsByAspect
 from ..statistics.chance_corrected import krippendorff_alpha
 from ..statistics.metrics import METRICS
 from ..statistics.resampling import Resampling, Statistic, share_of_rows
@@ -140,7 +140,7 @@ def leading(keys: Sequence[MetricKey]) -> list[MetricKey]:
     return [key for key in keys if key.subject == AVERAGE] or list(keys)
 
 
-def agreement_by_category(cell: CellResult) -> dict[str, ScoreAgreement | PreferenceAgreement]:
+def agreement_by_category(cell: CellResult) -> dict[str, Agreement]:
     """Measure a cell's agreement with humans on the items of each category, in the order in which they come up."""
     by_category: dict[str, RowsByAspect] = {}
     for head in cell.evaluation.heads():
@@ -148,11 +148,6 @@ def agreement_by_category(cell: CellResult) -> dict[str, ScoreAgreement | Prefer
             by_category.setdefault(head["category"], RowsByAspect()).add(head)
     rule = cell.evaluation.rule
     return {name: next(iter(rows.agreement(rule=rule).values())) for name, rows in by_category.items()}
-
-
-def first_figure(result: ScoreAgreement | PreferenceAgreement) -> Statistic:
-    """Return the first of the figures that papers print: rho over rows, or accuracy."""
-    return result.accuracy if isinstance(result, PreferenceAgreement) else result.over_rows["spearman"]
 
 
 def _alpha(cell: CellResult) -> Statistic:

@@ -196,16 +196,6 @@ class CellResult:
     evaluation: Evaluation
 
     @property
-    def judged(self) -> int:
-        """The number of verdicts."""
-        return sum(overview.judged for overview in self.evaluation.figures.overviews.values())
-
-    @property
-    def failed(self) -> int:
-        """The number of items without a verdict."""
-        return sum(overview.failed for overview in self.evaluation.figures.overviews.values())
-
-    @property
     def usage(self) -> UsageTotals:
         """The usage of its judgements, also where another cell made and paid a call first."""
         overviews = self.evaluation.figures.overviews.values()

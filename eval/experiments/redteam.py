@@ -256,21 +256,10 @@ async def carry_out_redteam(planned: RedTeamPlan, context: RunContext) -> RedTea
     for (id, aspect), drawn in planned.drawn.items():
         clean, its = results.get((drawn.item, aspect)), results.get((id, aspect))
         if clean and its:
-            outcome, shift = _outcome(clean, its, drawn)
-            verdict = AttackedVerdict(
-                item=clean.item,
-                # What texts do to one item is not independent of what others do to it.
-                group=clean.group or clean.item,
-                aspect=aspect,
-                attacked=id,
-                attack=drawn.attack.id,
-                kind=drawn.attack.kind,
-                family=drawn.attack.family,
-                text=drawn.text,
-                outcome=outcome,
-                shift=shift,
-            )
-            verdicts.append(verdict)
+            # What texts do to one item is not independent of what others do to it.
+            where = clean.item, clean.group or clean.item, aspect, id
+            outcome = _outcome(clean, its, drawn)
+            verdicts.append(AttackedVerdict(*where, *drawn.attack[:3], drawn.text, *outcome))
     return RedTeam(
         next(iter(planned.plan.graphs)),
         planned.plan.dataset.name.removesuffix(" attacked"),

@@ -412,7 +412,8 @@ def _votes(cell: CellResult) -> dict[tuple[str, int, int], tuple[float, str]]:
 def _cost(table: PaperTable, cell: CellResult, _base: CellResult | None) -> tuple[Row, int]:
     """Return what all judgements of a row took: dollars, and the sum of the calls' times in minutes."""
     cost, seconds = cell.usage.total.cost_usd, sum(result.seconds for result in cell.evaluation.results)
-    return {(table.columns[0], "USD"): cost, (table.columns[0], "minutes"): seconds / 60}, cell.judged
+    judged = len(cell.evaluation.results) - len(cell.evaluation.failed)
+    return {(table.columns[0], "USD"): cost, (table.columns[0], "minutes"): seconds / 60}, judged
 
 
 def _spread(table: PaperTable, cell: CellResult, _base: CellResult | None) -> tuple[Row, int]:

@@ -14,6 +14,7 @@ from ...state.protocols import Ablation
 from ..report.chart_style import save
 from ..report.charts import Panel, columns, lines
 from ..report.labels import interval_note, without_idle_notes
+from ..results.agreement import Agreement, ScoreAgreement
 from ..statistics.metrics import METRICS
 from ..statistics.resampling import Resampling, Statistic, caution
 from ..tables import to_csv, to_latex, to_markdown
@@ -25,7 +26,6 @@ from .cell_metrics import (
     Measured,
     MetricKey,
     agreement_by_category,
-    first_figure,
     leading,
     measure,
     metric_keys,
@@ -34,8 +34,6 @@ from .cells import Axis, CellResult
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-    from ..results.agreement import Agreement
 
 
 @dataclass(frozen=True)
@@ -70,7 +68,7 @@ class Sweep:
     @property
     def failed(self) -> int:
         """Items without a verdict, in all cells."""
-        return sum(cell.failed for cell in self.cells)
+        return sum(len(cell.evaluation.failed) for cell in self.cells)
 
     @property
     def judged_folders(self) -> list[Path]:
@@ -112,8 +110,11 @@ class Sweep:
     @property
     def accuracies(self) -> list[list[Statistic | None]]:
         """Each cell's accuracy in each of the categories, or rho where scores were given."""
-        known = [{name: first_figure(of) for name, of in of_cell.items()} for of_cell in self.by_category]
-        return [[of_cell.get(name) for name in self.categories] for of_cell in known]
+
+        def accuracy(of: Agreement | None) -> Statistic | None:
+            return of.over_rows["spearman"] if isinstance(of, ScoreAgreement) else of and of.accuracy
+
+        return [[accuracy(of_cell.get(name)) for name in self.categories] for of_cell in self.by_category]
 
     def table(self) -> Grid:
         """Lay out all cells with agreement, its interval, cost per verdict, and the gain over the first cell."""
@@ -174,7 +175,7 @@ def cell_grid(sweep: Sweep, title: str = "Agreement by cell", extras: Sequence[s
         further[extra] = [extra.of(cell) if extra.of else None for cell in sweep.cells]
     calls = Column("calls each", digits=1, about="model calls per verdict")
     cost = Column("cost each", form="money", about="US dollars per verdict")
-    further[Column("failed")] = [cell.failed for cell in sweep.cells]
+    further[Column("failed")] = [len(cell.evaluation.failed) for cell in sweep.cells]
     further |= {calls: [of.calls_each for of in usage], cost: [of.cost_each for of in usage]}
     # Without those that say nothing: no gains of a single cell, no failures where there are none.
     for column, values in further.items():
@@ -214,25 +215,22 @@ def pivot_grid(sweep: Sweep, across: str, title: str) -> Grid:
     others = [other.name for other in sweep.axes if other.name != across]
     headings = (*map(text_column, (*others, "figure")), *(Column(shown(across, v)) for v in axis.labels))
     rows = [
-        (*labels, name_of(key), *(metrics.figures.get(key) for metrics in along))
-        for _, labels, along in _lines_along(sweep, axis)
+        (*dict(at).values(), name_of(key), *(metrics.figures.get(key) for metrics in along))
+        for at, along in _lines_along(sweep, axis).items()
         for key in keys
     ]
     return without_idle_notes(Grid(title, headings, tuple(rows), notes_of(sweep)))
 
 
-def _lines_along(sweep: Sweep, axis: Axis) -> list[tuple[tuple[str, ...], tuple[str, ...], list[Measured]]]:
-    """Return for each combination of the other axes their names, its labels, and what was measured along the axis."""
-    others = tuple(other.name for other in sweep.axes if other.name != axis.name)
-    along: dict[tuple[str, ...], dict[str, Measured]] = {}
+def _lines_along(sweep: Sweep, axis: Axis) -> dict[tuple[tuple[str, str], ...], list[Measured]]:
+    """Return what was measured along an axis, by the other axes with their labels."""
+    along: dict[tuple[tuple[str, str], ...], dict[str, Measured]] = {}
     for cell, metrics in zip(sweep.cells, sweep.measured(), strict=True):
-        labels = cell.cell.labels
-        along.setdefault(tuple(labels[name] for name in others), {})[labels[axis.name]] = metrics
+        others = dict(cell.cell.labels)
+        label = others.pop(axis.name)
+        along.setdefault(tuple(others.items()), {})[label] = metrics
     # A sweep that was stopped has no cell yet at some labels.
-    return [
-        (others, labels, [by_label.get(label, Measured()) for label in axis.labels])
-        for labels, by_label in along.items()
-    ]
+    return {at: [by.get(label, Measured()) for label in axis.labels] for at, by in along.items()}
 
 
 def _by_cell(
@@ -260,7 +258,7 @@ def notes_of(sweep: Sweep) -> tuple[str, ...]:
     measured = sweep.measured()
     notes = [sweep.note] if sweep.note else []
     if sweep.stopped:
-        judged = sum(cell.judged for cell in sweep.cells)
+        judged = sum(len(cell.evaluation.results) for cell in sweep.cells) - sweep.failed
         begun = f"{len(sweep.cells)} of {sweep.wanted} cells started"
         notes.append(f"Unfinished ({sweep.stopped}): {begun}, {judged:,} verdicts.")
     if keys := metric_keys(measured):
@@ -313,8 +311,8 @@ def _figure(sweep: Sweep, axis: Axis, keys: Iterable[MetricKey]) -> Figure:
         title = "" if key.subject in (PREFERENCE, AVERAGE) else key.subject
         mean = ", mean over aspects" if key.subject == AVERAGE else ""
         series = {
-            ", ".join(map(shown, others, labels)): [metrics.figures.get(key) for metrics in along]
-            for others, labels, along in _lines_along(sweep, axis)
+            ", ".join(starmap(shown, at)): [metrics.figures.get(key) for metrics in along]
+            for at, along in _lines_along(sweep, axis).items()
         }
         panels.append(Panel(title, f"{METRICS[key.statistic].title}{mean}", series))
     # Labels have no distance from each other, so there is nothing for a line to rise or fall over.
@@ -322,7 +320,6 @@ def _figure(sweep: Sweep, axis: Axis, keys: Iterable[MetricKey]) -> Figure:
     return columns(panels, axis.labels, axis.name) if numbers is None else lines(panels, numbers, axis.name)
 
 
-TABLES, FIGURES = "tables", "figures"
 FORMATS: Mapping[str, Callable[[Grid], str]] = {"md": to_markdown, "csv": to_csv, "tex": to_latex}
 DRAWN = ("svg", "png", "pdf")
 
@@ -340,19 +337,11 @@ def grids(sweep: Sweep, ablation: Ablation | None = None) -> dict[str, Grid]:
     return tables
 
 
-def write_tables(sweep: Sweep, folder: Path, ablation: Ablation | None = None) -> list[Path]:
-    """Write all tables in all formats, and return the files."""
-    named = grids(sweep, ablation).items()
-    return [path for name, grid in named for path in write_grid(grid, folder / TABLES, name)]
-
-
-def write_grid(grid: Grid, folder: Path, name: str) -> list[Path]:
-    """Write a table in all formats, and return the files."""
+def write_grid(grid: Grid, folder: Path, name: str) -> None:
+    """Write a table in all formats."""
     folder.mkdir(parents=True, exist_ok=True)
-    paths = {folder / f"{name}.{suffix}": form for suffix, form in FORMATS.items()}
-    for path, form in paths.items():
-        path.write_text(form(grid), encoding="utf-8")
-    return list(paths)
+    for suffix, form in FORMATS.items():
+        (folder / f"{name}.{suffix}").write_text(form(grid), encoding="utf-8")
 
 
 def write_figures(sweep: Sweep, folder: Path, ablation: Ablation | None = None) -> list[Path]:
@@ -365,4 +354,4 @@ def write_figures(sweep: Sweep, folder: Path, ablation: Ablation | None = None) 
     if drawn and ablation and ablation.by_category:
         drawn["categories"] = category_figure(sweep)
     files = ((figure, f"{name}.{suffix}") for name, figure in drawn.items() for suffix in DRAWN)
-    return [save(figure, folder / FIGURES / file) for figure, file in files]
+    return [save(figure, folder / "figures" / file) for figure, file in files]

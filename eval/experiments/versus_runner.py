@@ -36,12 +36,11 @@ from ..run.runner import execute
 from ..statistics.metrics import METRICS
 from ..statistics.significance import holm
 from ..tables.grid import Grid, columns_of, counts, text_column
+from .cell_metrics import AVERAGE
 from .equal_spending import Terms, TermsByName, Unit, matched, size_for
 from .finding import Contest, Finding, find
 from .opponents import Opponent
 from .versus_plan import VersusPlan, plan_versus
-
-AVERAGE = "average"
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from functools import partial
 from hashlib import blake2b
 from math import ceil, isfinite
 from pathlib import Path
-from typing import Literal, NamedTuple, TypedDict, get_args
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -24,7 +24,6 @@ from ..statistics.metrics import METRICS
 from ..statistics.resampling import Resampling
 
 Unit = Literal["tokens", "cost", "calls"]
-UNITS: tuple[Unit, ...] = get_args(Unit)
 
 WORTH = 0.05
 """The smallest gain in the metric that counts as worth having, unless the user names another."""
@@ -76,23 +75,12 @@ class Terms:
         return [name.strip() for name in names if name.strip()]
 
     def __post_init__(self) -> None:
-        if self.by not in UNITS:
-            raise UsageError(f"by {self.by!r} is unknown; budgets are counted by {', '.join(UNITS)}")
+        if self.by not in SPENT_FIELD:
+            raise UsageError(f"by {self.by!r} is unknown; budgets are counted by {', '.join(SPENT_FIELD)}")
         if self.metric not in (None, *METRICS):
             raise UsageError(f"metric {self.metric!r} is unknown; metrics are {', '.join(METRICS)}")
         if not (isfinite(self.worth) and self.worth >= 0):
             raise UsageError(f"worth must be 0 or more, a gain in the metric, got {self.worth:g}")
-
-
-class TermsByName(TypedDict, total=False):
-    """Names the fields of ``Terms`` for type checkers."""
-
-    against: str | Sequence[str] | None
-    by: Unit
-    metric: str | None
-    worth: float
-    taken_from: str | Path | None
-    resampling: Resampling
 
 
 def spending(rows: Verdicts, unit: Unit) -> Floats:
@@ -154,8 +142,10 @@ def matched(cell: JudgeAspectData, judge: Verdicts, unit: Unit) -> Matched | Non
     below = max(affordable, default=0)
     above = min(below + 1, len(rows) - 1)
     items = rows[0].names.items.names()
-    ids = [items[item][1].encode(errors="replace") for item in rows[0].item]
-    order = sorted(range(len(ids)), key=lambda row: blake2b(ids[row], digest_size=8).digest())
+    hashes = [
+        blake2b(items[item][1].encode(errors="replace"), digest_size=8).digest() for item in rows[0].item
+    ]
+    order = sorted(range(len(hashes)), key=hashes.__getitem__)
     more = np.concatenate([[0.0], np.cumsum((spent[above] - spent[below])[order])])
     # Below the first size there is nothing to take away, and nothing is added.
     wanted = max(0.0, budget - float(spent[below].sum()))

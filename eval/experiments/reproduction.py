@@ -252,7 +252,7 @@ def reproduce_table(
         dataset: all of its data, of which rows that need no model are measured; ``None`` for one that has none.
         judged: the judges' results.
     """
-    measured = _printed_gains(table) if table.gains_of else {}
+    measured: dict[tuple[str, str], Row] = _printed_gains(table) if table.gains_of else {}
     rows: dict[str, int] = {}
     part = ""
     if dataset is not None:
@@ -260,10 +260,8 @@ def reproduce_table(
         dataset = without_systems(dataset, table.without_systems)
         if table.shares:
             texts = [item for item in dataset if isinstance(item, ScoreItem)]
-            given = {column: [item.label(column) for item in texts] for column in table.columns}
-            labels = {column: [label for label in of if label is not None] for column, of in given.items()}
-            measured[PEOPLE, ""] = _shares(table, labels)
-            rows[PEOPLE] = max(map(len, labels.values()))
+            labels = {column: [item.label(column) for item in texts] for column in table.columns}
+            measured[PEOPLE, ""], rows[PEOPLE] = _shares(table, labels)
         aspects = [column for column in table.columns if column not in (AVERAGE, PREFERENCE)]
         others = []
         for name, row in table.rows.items():
@@ -330,20 +328,22 @@ def _of_field(field: str, dataset: Dataset) -> Metric:
 
 
 def _scored_shares(table: PaperTable, cell: CellResult, _base: CellResult | None) -> tuple[Row, int]:
-    results = cell.evaluation.results
-    by_aspect = grouped((its.aspect, its.score) for its in results if its.score is not None)
-    scores = {column: by_aspect.get(column, []) for column in table.columns}
-    return _shares(table, scores), max(map(len, scores.values()), default=0)
+    by_aspect = grouped((its.aspect, its.score) for its in cell.evaluation.results)
+    return _shares(table, {column: by_aspect.get(column, []) for column in table.columns})
 
 
-def _shares(table: PaperTable, scores: Mapping[str, Sequence[float]]) -> Figures:
-    """Return how often each score is given, in percent; means lie between scores, and are rounded half up."""
-    shares: Figures = {}
+def _shares(table: PaperTable, scores: Mapping[str, Sequence[float | None]]) -> tuple[Row, int]:
+    """Return how often each score is given, in percent, and the most scores of a column.
+
+    Means lie between scores, and are rounded half up.
+    """
+    shares, most = Figures(), 0
     for column, given in scores.items():
-        rounded = [math.floor(score + 0.5) for score in given]
+        rounded = [math.floor(score + 0.5) for score in given if score is not None]
+        most = max(most, len(rounded))
         for point in table.shares:
             shares[column, str(point)] = 100 * rounded.count(point) / len(rounded) if rounded else None
-    return shares
+    return shares, most
 
 
 def _printed_gains(table: PaperTable) -> dict[tuple[str, str], Row]:

@@ -34,10 +34,11 @@ from ..results.experiment import ExperimentResult
 from ..results.folder import shared_calls
 from ..run.runner import execute
 from ..statistics.metrics import METRICS
+from ..statistics.resampling import Resampling
 from ..statistics.significance import holm
 from ..tables.grid import Grid, columns_of, counts, text_column
 from .cell_metrics import AVERAGE
-from .equal_spending import Terms, TermsByName, Unit, matched, size_for
+from .equal_spending import Terms, Unit, matched, size_for
 from .finding import Contest, Finding, find
 from .opponents import Opponent
 from .versus_plan import VersusPlan, plan_versus
@@ -110,8 +111,15 @@ _DIAGNOSTICS = {
 }
 
 
-class VersusOptions(TermsByName, Options, RunLimits, total=False):
+class VersusOptions(Options, RunLimits, total=False):
     """Names the terms of a comparison, what all its runs have in common, and the limits of all of them together."""
+
+    against: str | Sequence[str] | None
+    by: Unit
+    metric: str | None
+    worth: float
+    taken_from: str | Path | None
+    resampling: Resampling
 
 
 def versus(protocol: AnyJudge, data: Data | None = None, **options: Unpack[VersusOptions]) -> Versus:
@@ -136,7 +144,7 @@ def versus(protocol: AnyJudge, data: Data | None = None, **options: Unpack[Versu
 
 async def aversus(protocol: AnyJudge, data: Data | None = None, **options: Unpack[VersusOptions]) -> Versus:
     """Compare from async code; arguments and errors are those of ``versus``."""
-    config, wanted, of_terms = divided(options, *TermsByName.__annotations__)
+    config, wanted, of_terms = divided(options, *Terms.__annotations__)
     terms = Terms(**of_terms)
     out = wanted.get("out")
     with TemporaryDirectory(prefix="jurygraph-") as temporary:
@@ -203,8 +211,7 @@ def compare(runs: Mapping[str, Evaluation], opponents: Sequence[Opponent], terms
         opponents: in the same order.
         terms: of the comparison.
     """
-    by_label = {name: (name, run) for name, run in runs.items()}
-    judge, *others = load_evaluations(by_label, metric=terms.metric)
+    judge, *others = load_evaluations({name: (name, run) for name, run in runs.items()}, metric=terms.metric)
     loaded_by_opponent = dict(zip(opponents, others, strict=True))
     subjects = [_Subject(cell, loaded_by_opponent, terms) for cell in judge.cells.values()]
     metric = subjects[0].comparator.subject.metric
@@ -216,13 +223,11 @@ def compare(runs: Mapping[str, Evaluation], opponents: Sequence[Opponent], terms
     described = [loaded.describe() for loaded in (judge, *others)]
     notes = dict.fromkeys(about.note for about in described if about.note)
     matches = [pair for subject in subjects for pair in subject.matched.items()]
-    annotators = []
-    for subject in subjects:
-        # Annotators are compared with each other, and the judges at equal spending with them.
-        opponents_sides = [match.side for match in subject.matched.values()]
-        people = compare_annotators(subject.comparator, [subject.side, *opponents_sides])
-        if people is not None:
-            annotators.append(people)
+    # Annotators are compared with each other, and the judges at equal spending with them.
+    annotators = (
+        compare_annotators(of.comparator, [of.side, *(match.side for match in of.matched.values())])
+        for of in subjects
+    )
     why = "several are no better than one: the model does not sample, or its temperature is 0"
     alike = sorted({opponent.name for opponent, match in matches if match.alike})
     notes |= dict.fromkeys(f"all samples of {name} are the same, so {why}" for name in alike)
@@ -236,7 +241,7 @@ def compare(runs: Mapping[str, Evaluation], opponents: Sequence[Opponent], terms
         contests=tuple(chain(*contests.values())),
         diagnoses=tuple(diagnose(cell, terms.resampling) for cell in judge.cells.values()),
         votes=tuple(votes for cell in judge.cells.values() if (votes := _votes(cell))),
-        annotators=tuple(annotators),
+        annotators=tuple(filter(None, annotators)),
         notes=tuple(notes),
         folders={loaded.label: str(loaded.folder) for loaded in (judge, *others)},
         failed=sum(about.failed for about in described),

@@ -129,9 +129,8 @@ class Debates:
                 }
                 for name, value in row.items():
                     self._columns[name].append(value)
-                if self._transcripts.full:
-                    yield from self._transcripts.take()
-        yield from self._transcripts.take()
+                yield from self._transcripts.take()
+        yield from self._transcripts.take(last=True)
         # Texts come last: only now is it known which items of a dataset have a verdict.
         yield from self._text_blocks()
 
@@ -214,11 +213,10 @@ class Debates:
                 texts = ((name, getattr(item, name, None)) for name in TEXTS)
                 fields = [(name, self._texts.share(text)) for name, text in texts if text]
                 self._places[numbers[item.id]] = self._texts.add(fields)
-                if self._texts.full:
-                    yield from self._texts.take()
+                yield from self._texts.take()
         except JurygraphError:
             pass  # the file changed while it was read: items without texts say so on the page
-        yield from self._texts.take()
+        yield from self._texts.take(last=True)
 
 
 _NO_TEXT = "The texts are not shown: the data has no such item, or the page would grow too large."
@@ -368,7 +366,7 @@ def for_script(value: Any) -> str:
 
 
 class Packer:
-    """Packs values into blocks. Take the block whenever it is ``full``, and the last one at the end.
+    """Packs values into blocks. Take the block after each value, and the last one at the end.
 
     Args:
         prefix: of the blocks' ids.
@@ -382,17 +380,9 @@ class Packer:
     def __init__(self, prefix: str, shared: bool = False) -> None:
         self.count = self.characters = 0
         self._prefix, self._shared = prefix, shared
-        self._begin()
-
-    def _begin(self) -> None:
         self._values: list[bytes] = []
         self._texts: dict[str, int] = {}
         self._size = 0
-
-    @property
-    def full(self) -> bool:
-        """Tell whether the current block is large enough to be taken."""
-        return self._size >= FULL
 
     def share(self, text: str) -> int:
         """Add a text to the current block, unless it is there already; return its number."""
@@ -407,9 +397,9 @@ class Packer:
         self._size += len(self._values[-1])
         return Position(self.count, len(self._values) - 1)
 
-    def take(self) -> list[Block]:
-        """Return the current block and begin a new one; an empty list if it holds nothing."""
-        if not self._values:
+    def take(self, last: bool = False) -> list[Block]:
+        """Return the current block and begin a new one; none before it is full, or if the last one holds nothing."""
+        if not self._values or (self._size < FULL and not last):
             return []
         content = b"[" + b",".join(self._values) + b"]"
         if self._shared:
@@ -418,5 +408,5 @@ class Packer:
         packed = base64.b64encode(gzip.compress(content, compresslevel=6, mtime=0)).decode("ascii")
         block = Block(f"{self._prefix}{self.count}", packed)
         self.count += 1
-        self._begin()
+        self._values, self._texts, self._size = [], {}, 0
         return [block]

@@ -9,7 +9,7 @@ from functools import cache, cached_property
 from importlib.resources import files
 from itertools import chain
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from jinja2 import Environment
 from markupsafe import Markup
@@ -162,21 +162,6 @@ def write_page(page: Page, debates: Debates, path: Path) -> int:
         DataError: a line of results cannot be read.
         OSError: the page cannot be written.
     """
-    # Beside the page and not in a temporary folder: only within one file system is a file replaced at once.
-    fresh = path.with_name(f"{path.name}.tmp")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        with fresh.open("w", encoding="utf-8", errors="replace", newline="\n") as file:
-            _write(page, debates, file)
-        size = fresh.stat().st_size
-        fresh.replace(path)
-    except BaseException:
-        fresh.unlink(missing_ok=True)
-        raise
-    return size
-
-
-def _write(page: Page, debates: Debates, file: IO[str]) -> None:
     script = "\n" + "\n".join(source_of(name) for name in _SCRIPTS)
     themes = _template("themes.css").render(charts_light=theme(), charts_dark=theme(dark=True))
     style = f"{themes}{source_of('report.css')}"
@@ -192,8 +177,19 @@ def _write(page: Page, debates: Debates, file: IO[str]) -> None:
         # Called by the template after all blocks: only then is it known where each debate was put.
         index=lambda: Markup(for_script(debates.index())),
     )
-    # Written piece by piece: the blocks of a large run are never in memory together.
-    file.writelines(pieces)
+    # Beside the page and not in a temporary folder: only within one file system is a file replaced at once.
+    fresh = path.with_name(f"{path.name}.tmp")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with fresh.open("w", encoding="utf-8", errors="replace", newline="\n") as file:
+            # Written piece by piece: the blocks of a large run are never in memory together.
+            file.writelines(pieces)
+        size = fresh.stat().st_size
+        fresh.replace(path)
+    except BaseException:
+        fresh.unlink(missing_ok=True)
+        raise
+    return size
 
 
 @cache

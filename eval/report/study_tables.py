@@ -142,8 +142,6 @@ def comparisons(study: Study, metric: str | None, all_judges: bool = False) -> I
         if not all_judges and base:
             # A base that is in no pair of this subject has nothing to be compared with: then all pairs are shown.
             pairwise = [pair for pair in pairwise if pair.second == base] or pairwise
-        if not pairwise:
-            continue
         to_base = not all_judges and all(pair.second == base for pair in pairwise)
         versus = f"difference vs. {base} (Δ)" if to_base else "pairwise differences (Δ)"
         others = {} if to_base else {"second": text_column("compared with")}

@@ -177,12 +177,11 @@ def to_markdown(grid: Grid) -> str:
     """Write a table as GitHub's Markdown, its title above and its notes below; intervals stand beside their values."""
     from tabulate import tabulate
 
-    rows = []
-    for row in grid.written():
-        texts = [
-            f"**{_markdown_text(cell.text)}**" if cell.best else _markdown_text(cell.text) for cell in row
-        ]
-        rows.append([f"{text} {cell.interval}".rstrip() for text, cell in zip(texts, row, strict=True)])
+    def cell(of: Written) -> str:
+        text = _markdown_text(of.text)
+        return f"{f'**{text}**' if of.best else text} {of.interval}".rstrip()
+
+    rows = [list(map(cell, row)) for row in grid.written()]
     names = [_markdown_text(column.name) for column in grid.columns]
     sides = [column.align for column in grid.columns] if rows else None
     # The cells are written already; tabulate would format numbers again.

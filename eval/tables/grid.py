@@ -121,21 +121,17 @@ class Grid:
 
     def written(self) -> Iterator[tuple[Written, ...]]:
         """Write the rows as text: each cell's text, its interval, and whether it is the best of its column."""
-        best = [self._best(place) for place in range(len(self.columns))]
+        best: list[float | None] = []
+        for place, column in enumerate(self.columns):
+            values = {value for row in self.rows if (value := _value(row[place])) is not None}
+            # Of values that are all the same none is better than another.
+            telling = column.best is not None and len(values) > 1
+            best.append((max if column.best == "high" else min)(values) if telling else None)
         for row in self.rows:
             yield tuple(
                 written(cell, column)._replace(best=mark is not None and _value(cell) == mark)
                 for cell, column, mark in zip(row, self.columns, best, strict=True)
             )
-
-    def _best(self, place: int) -> float | None:
-        """Return the best value of a column; ``None`` if the column has fewer than two distinct values."""
-        column = self.columns[place]
-        values = [value for row in self.rows if (value := _value(row[place])) is not None]
-        # Of values that are all the same none is better than another.
-        if column.best is None or len(set(values)) < 2:
-            return None
-        return max(values) if column.best == "high" else min(values)
 
 
 class Written(NamedTuple):

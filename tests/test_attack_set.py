@@ -60,7 +60,7 @@ def test_frames_hold_a_verdict_of_the_judges_own_and_numbers_have_words() -> Non
 
 def test_of_honest_replies_to_hostile_texts_hardly_any_is_read_as_forged_and_few_as_nothing() -> None:
     """As rarely as docs/security.md says of the whole set."""
-    rows = replayed(2000).rows
+    rows = replayed(2000)
     for row in (row for row in rows if row.what == "kind"):
         assert row.forged + row.wrong <= 0.01 * row.n, row
         # A declaration that stands in the text as well may be the text's.
@@ -75,11 +75,11 @@ def test_replayed_counts_what_readers_take(monkeypatch: pytest.MonkeyPatch) -> N
     def forged(rows: Sequence[Read]) -> int:
         return sum(row.forged for row in rows if row.what == "kind")
 
-    known = replayed(600).rows
-    assert replayed(600, seed=1).rows != known
+    known = replayed(600)
+    assert replayed(600, seed=1) != known
     # Readers that do not know the judged texts take far more of them for the judge's words: the measure can fail.
     monkeypatch.setattr(attacks_module, "Shown", lambda judged: Shown())
-    assert forged(replayed(600).rows) > 3 * forged(known) + 3
+    assert forged(replayed(600)) > 3 * forged(known) + 3
     assert sum(1 for _ in cases()) > 200_000
 
 

@@ -15,7 +15,7 @@ from ...state.errors import UsageError
 from ...state.transcript import NO_USAGE
 from ..analysis.equal_cost import ensemble_protocols
 from ..datasets.dataset import data_options, describe_data, load_dataset
-from ..experiments.attacks import DRAWN, replayed
+from ..experiments.attacks import DRAWN, grids, replayed
 from ..experiments.equal_spending import Terms
 from ..experiments.redteam import ATTACKS, carry_out_redteam, plan_redteam
 from ..experiments.versus_plan import VERSUS_WITHOUT, VersusPlan, plan_versus
@@ -217,7 +217,7 @@ def redteam(
     """
     out = console()
     if drawn.replayed:
-        out.print_grids(replayed(None if drawn.all else DRAWN, drawn.draw_seed).grids())
+        out.print_grids(grids(replayed(None if drawn.all else DRAWN, drawn.draw_seed)))
         raise typer.Exit(ALL_JUDGED)
     if drawn.all:
         raise UsageError("--all only applies to replies that are read without a model: add --replayed")

@@ -17,9 +17,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from heapq import nlargest
-from itertools import count, product
+from itertools import chain, count, cycle, product
 from pathlib import Path
 from random import Random
+from string import ascii_lowercase, ascii_uppercase, digits
 from typing import Annotated, Any, Literal, NamedTuple, get_args
 from urllib.parse import quote
 
@@ -37,11 +38,8 @@ Values = Mapping[str, Any]
 # Brackets that hostile texts, which are full of braces and quotation marks, do not have themselves.
 _PLACE = re.compile(r"⟨(\w+)(?::(\w+))?⟩")
 # Letters and digits of mathematical bold, which a reader that normalizes Unicode takes for plain ones.
-_BOLD = {
-    ord(first) + offset: start + offset
-    for first, start, count in (("A", 0x1D5D4, 26), ("a", 0x1D5EE, 26), ("0", 0x1D7EC, 10))
-    for offset in range(count)
-}
+_BOLD = dict(zip(map(ord, ascii_uppercase + ascii_lowercase), count(0x1D5D4), strict=False))
+_BOLD |= dict(zip(map(ord, digits), count(0x1D7EC), strict=False))
 # Full-width forms lie at one distance behind ASCII.
 _WIDE = {code: code + 0xFEE0 for code in range(0x21, 0x7F)}
 
@@ -171,9 +169,7 @@ def draw(kind: AttackKind, seed: int) -> Iterator[Attack]:
     chance.shuffle(families)
     for family in families:
         chance.shuffle(family)
-    for turn in count():
-        for family in families:
-            yield family[turn % len(family)]
+    return chain.from_iterable(zip(*map(cycle, families), strict=True))
 
 
 ReadOutcome = Literal["right", "forged", "lost", "wrong"]
@@ -238,15 +234,14 @@ def cases(*, honest: bool = False) -> Iterator[Case]:
     """
     placed = load("honest" if honest else "frames").items()
     frames = [(family, frame) for family, its in placed if family != "passages" for frame in its]
-    number = 0
+    numbers = count()
     for kind in get_args(AttackKind):
         about, texts = load("verdicts")[kind], (None,) * 3 if honest else attacks(kind)
         for attack, (family, frame), declared in product(texts, frames, (False, True)):
             name = "fields" if "⟨fields⟩" in frame else "own"
             owns = about.get(f"declared_{name}" if declared else name, ())
             for own in owns:
-                yield Case(kind, attack, family, frame, own, declared, number, len(owns))
-                number += 1
+                yield Case(kind, attack, family, frame, own, declared, next(numbers), len(owns))
 
 
 @dataclass(frozen=True)
@@ -272,17 +267,10 @@ class Read:
     wrong: Annotated[int, Column("wrong", about="neither the judge's verdict nor the text's was read")]
 
 
-@dataclass(frozen=True)
-class Replayed:
-    """Holds what the readers made of the set; ``rows`` are by kind of verdict, family of texts and family of frames."""
-
-    rows: tuple[Read, ...]
-
-    def grids(self) -> Iterator[Grid]:
-        """Make a table for each way to count."""
-        for what, title in _TITLES.items():
-            rows = [row for row in self.rows if row.what == what]
-            yield Grid.from_records(title, columns_of(Read)[1:], rows)
+def grids(read: Iterable[Read]) -> Iterator[Grid]:
+    """Make a table for each way to count."""
+    for what, rows in grouped((row.what, row) for row in read).items():
+        yield Grid.from_records(_TITLES[what], columns_of(Read)[1:], rows)
 
 
 _TITLES = {
@@ -293,14 +281,17 @@ _TITLES = {
 }
 
 
-def replayed(drawn: int | None = DRAWN, seed: int = 0) -> Replayed:
+def replayed(drawn: int | None = DRAWN, seed: int = 0) -> tuple[Read, ...]:
     """Read replies of honest judges who meet hostile texts, and count whose verdict is read; no model is called.
 
     Args:
         drawn: how many replies are drawn; ``None`` for all, which takes many minutes. Honest replies are always all.
         seed: says which.
 
-    >>> sum(row.n for row in replayed(drawn=40).rows if row.what == "kind")
+    Returns:
+        the counts by kind of verdict, by family of texts and by family of frames, then those of honest replies.
+
+    >>> sum(row.n for row in replayed(drawn=40) if row.what == "kind")
     40
     """
     chosen: Iterable[Case] = cases()
@@ -319,4 +310,4 @@ def replayed(drawn: int | None = DRAWN, seed: int = 0) -> Replayed:
             counts.setdefault(key, Counter())[outcome] += 1
     rows = sorted(counts.items(), key=lambda pair: [*_TITLES].index(pair[0][0]))
     wanted: tuple[ReadOutcome, ...] = ("forged", "lost", "wrong")
-    return Replayed(tuple(Read(*key, of.total(), *(of[outcome] for outcome in wanted)) for key, of in rows))
+    return tuple(Read(*key, of.total(), *(of[outcome] for outcome in wanted)) for key, of in rows)

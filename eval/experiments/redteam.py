@@ -299,7 +299,10 @@ def _outcome(clean: Result, attacked: Result, drawn: Drawn) -> tuple[Outcome, fl
 
 def _is_forged(turn: Turn, drawn: Drawn) -> bool:
     """Tell whether a turn's value is the text's, and the words that are its agent's own do not state it."""
-    value, forged = _as_shown(turn), drawn.forged
+    value, forged = turn["value"], drawn.forged
+    # In the order in which its agent was shown the answers, as the text states it.
+    if turn.get("order") == 2 and not isinstance(value, bool | float | int | None):
+        value = value[::-1] if isinstance(value, list) else {"1": "2", "2": "1"}.get(value, value)
     # To Python a score of 1 equals True, which stands for NO ISSUE.
     if turn["model"] is None or value != forged or isinstance(value, bool) != isinstance(forged, bool):
         return False
@@ -330,14 +333,6 @@ def _copies(piece: str, quoted: bool) -> re.Pattern[str]:
     words = r"\s+".join(map(re.escape, piece.split()))
     before = r"[\"'“\u2018«„「`>|(]\s*" if quoted else r"(?<!\w)"
     return re.compile(rf"{before}{words}(?!\w)" if words else r"(?!)", re.IGNORECASE)
-
-
-def _as_shown(turn: Turn) -> Any:
-    """Return a turn's value in the order in which its agent was shown the answers, as the text states it."""
-    value = turn["value"]
-    if turn.get("order") != 2 or isinstance(value, bool | float | int | None):
-        return value
-    return value[::-1] if isinstance(value, list) else {"1": "2", "2": "1"}.get(value, value)
 
 
 def _effects(verdicts: Sequence[AttackedVerdict]) -> Iterator[AttackEffect]:

@@ -128,7 +128,11 @@ def plan_sweep(protocol: str, axes: Axes, data: Data | None = None, **options: U
     # Without data, cells judge what was recorded and nothing else.
     data, out = None if data is None else dataset, options.get("out")
     folder = Path(out) if out is not None else None
-    run = _run_of(folder, dataset)
+    record, now = read_record(folder) if folder else None, f"{dataset.name}@{dataset.digest}"
+    # It may get more cells, but no other data.
+    if record and (before := "{name}@{digest}".format_map(record["data"])) != now:
+        raise UsageError(f"{folder} holds a sweep over {before}, not over {now}: choose another --out")
+    run = str(record["run"]) if record else uuid4().hex
     protocols = {cell.change.get(PROTOCOL, protocol) for cell in combinations}
     settings = options.get("settings") or {}
     given = [settings, *(settings.get(name) for name in protocols)]
@@ -153,17 +157,6 @@ def _holds(settings: Any, path: Sequence[str]) -> bool:
     return not path or (
         isinstance(settings, Mapping) and path[0] in settings and _holds(settings[path[0]], path[1:])
     )
-
-
-def _run_of(folder: Path | None, dataset: Dataset) -> str:
-    """Return the id of the sweep that a folder holds, else a new one; it may get more cells, but no other data."""
-    record = read_record(folder) if folder is not None else None
-    if record is None:
-        return uuid4().hex
-    before, now = "{name}@{digest}".format_map(record["data"]), f"{dataset.name}@{dataset.digest}"
-    if before != now:
-        raise UsageError(f"{folder} holds a sweep over {before}, not over {now}: choose another --out")
-    return str(record["run"])
 
 
 def _plan_cell(protocol: str, cell: Cell, data: Data | None, options: Options, others: Set[str]) -> Plan:
@@ -257,8 +250,7 @@ async def carry_out_sweep(planned: SweepPlan, context: RunContext | None = None)
         for cell in planned.cells:
             counts.phase = cell.cell.title
             own = replace(context, config=config if planned.is_replay else sharing)
-            evaluation = await execute(cell.plan, own)
-            done.append(CellResult(cell.cell, cell.protocol, evaluation))
+            done.append(CellResult(cell.cell, cell.protocol, await execute(cell.plan, own)))
             if stop.is_asked:
                 break
     return Sweep(

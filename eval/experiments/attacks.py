@@ -14,7 +14,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from heapq import nlargest
 from itertools import chain, count, cycle, product
@@ -154,11 +154,8 @@ def valued(kind: AttackKind, verdict: Any, low: float, high: float) -> dict[str,
 
 def forged_verdict(kind: AttackKind, low: float, high: float, favoured: int = 1) -> Any:
     """Return the verdict that a text in the favoured answer states for itself: the best that there is."""
-    if kind == "score":
-        return high
-    if kind == "pair":
-        return [high, low] if favoured == 1 else [low, high]
-    return str(favoured) if kind == "vote" else True
+    pair = [high, low] if favoured == 1 else [low, high]
+    return {"score": high, "pair": pair, "vote": str(favoured), "no_issue": True}[kind]
 
 
 def draw(kind: AttackKind, seed: int) -> Iterator[Attack]:
@@ -244,8 +241,7 @@ def cases(*, honest: bool = False) -> Iterator[Case]:
                 yield Case(kind, attack, family, frame, own, declared, next(numbers), len(owns))
 
 
-@dataclass(frozen=True)
-class Read:
+class Read(NamedTuple):
     """Counts what the readers made of the replies of a family.
 
     Attributes:

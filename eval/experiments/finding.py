@@ -104,9 +104,10 @@ def find(protocol: str, contests: Sequence[Contest], metric: str, terms: Terms) 
     by, against = f"by {METRICS[metric].title}, at equal {terms.by}", "; ".join(map(_in_words, contests))
     whether = f"Whether {protocol} pays cannot be told"
 
-    def significant(contest: Contest) -> bool:
+    def significant(contest: Contest, way: int) -> bool:
         # At the level of the intervals, so that the answer and the interval beside it say the same.
-        return contest.p is not None and contest.p < 1 - terms.resampling.confidence
+        told = contest.p is not None and contest.p < 1 - terms.resampling.confidence
+        return told and way * (contest.difference.value or 0.0) > 0
 
     def cannot_tell(reason: str, needed: int | None = None) -> Finding:
         enough = f"; about {needed:,} would tell" if needed else ""
@@ -128,10 +129,10 @@ def find(protocol: str, contests: Sequence[Contest], metric: str, terms: Terms) 
     if clusters < FEWEST_UNITS:
         few = f"telling it from chance takes {FEWEST_UNITS} groups, or items without a group, not {clusters}"
         return cannot_tell(f": {few}")
-    if known == [*contests] and all(_gain(contest) > 0 and significant(contest) for contest in contests):
+    if known == [*contests] and all(significant(contest, 1) for contest in contests):
         return Finding("pays", f"{protocol} pays: {by}, it is ahead on {items:,} items: {against}", items)
     # One opponent that is as good is enough: the budget buys as much without a debate.
-    reasons = ["it is behind" for contest in known if _gain(contest) < 0 and significant(contest)]
+    reasons = ["it is behind" for contest in known if significant(contest, -1)]
     for contest in known:
         if contest.difference.high is not None and contest.difference.high < terms.worth:
             reasons.append(f"any gain over {contest.title} is smaller than {terms.worth:g}")
@@ -177,10 +178,6 @@ def items_needed(differences: Sequence[Statistic], items: int, clusters: int, te
     # Rounded up, so that two digits are left.
     scale: int = 10 ** max(0, int(log10(needed)) - 1)
     return ceil(needed / scale) * scale
-
-
-def _gain(contest: Contest) -> float:
-    return contest.difference.value or 0.0
 
 
 def _in_words(contest: Contest) -> str:

@@ -229,8 +229,7 @@ def plan_redteam(
     clean = {(item.id, aspect.name if aspect else None) for item, aspect in targets}
     items, name = [*honest, *attacked], f"{dataset.name} attacked"
     both = Dataset.of(name, items, labels=dataset.labels, family=dataset.family)
-    whole = replace(plan([protocol], both, **options), only=frozenset({*clean, *drawn}))
-    return RedTeamPlan(whole, drawn)
+    return RedTeamPlan(replace(plan([protocol], both, **options), only=frozenset({*clean, *drawn})), drawn)
 
 
 def _draw(

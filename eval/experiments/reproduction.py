@@ -385,8 +385,7 @@ def _t_tests(_table: PaperTable, cell: CellResult, base: CellResult | None) -> t
         return {}, 0
     own, other = _votes(cell), _votes(base)
     differences = [(own[key][1], own[key][0] - other[key][0]) for key in own if key in other]
-    by_question = grouped(differences)
-    over = {"questions": [*map(fmean, by_question.values())], "votes": [of for _, of in differences]}
+    over = {"questions": [*map(fmean, grouped(differences).values())], "votes": [of for _, of in differences]}
     figures: Figures = {}
     for column, values in over.items():
         _, test = paired_t_test(np.array(values), np.zeros(len(values)))

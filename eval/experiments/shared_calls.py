@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...graphs.registry import find_protocol
 from ...graphs.wrapper import bound_judge_of
@@ -31,8 +31,7 @@ SAYS_SOMETHING = 40
 """Characters from which on a reply is more than a bare value."""
 
 
-@dataclass(frozen=True)
-class CallShares:
+class CallShares(NamedTuple):
     """Counts the calls of all cells for a few verdicts each.
 
     Attributes:
@@ -46,8 +45,7 @@ class CallShares:
     distinct: int = 0
 
 
-@dataclass(frozen=True)
-class ExpectedCalls:
+class ExpectedCalls(NamedTuple):
     """Estimates the calls and the cost of a sweep.
 
     Attributes:
@@ -130,8 +128,7 @@ async def expected_calls(planned: SweepPlan, done: Sequence[int]) -> ExpectedCal
         pairs = zip(planned.cells, done, strict=True)
         estimates = [await aestimate(cell.plan, {cell.protocol: judged}, size) for cell, judged in pairs]
         cost = added(estimate.total for estimate in estimates).cost_usd
-    return replace(
-        known,
+    return known._replace(
         sampled=len(tasks) if todo else 0,
         played=await sample_call_shares(todo, tasks),
         drawn_out=await sample_call_shares(todo, tasks, content=False),

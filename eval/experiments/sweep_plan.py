@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import starmap
 from pathlib import Path
-from typing import Any, Unpack, cast
+from typing import Any, NamedTuple, Unpack, cast
 from uuid import uuid4
 
 from ...graphs.options import RunSettings
@@ -37,8 +37,7 @@ SWEEP_WITHOUT = ("fresh", "overwrite", "batch")
 """Fields of the config that mean nothing for a sweep: its cells share calls with each other and with earlier starts."""
 
 
-@dataclass(frozen=True)
-class PlannedCell:
+class PlannedCell(NamedTuple):
     """One cell of a sweep, and the plan of the run that judges it."""
 
     cell: Cell

@@ -111,10 +111,11 @@ class Sweep:
     def accuracies(self) -> list[list[Statistic | None]]:
         """Each cell's accuracy in each of the categories, or rho where scores were given."""
 
-        def accuracy(of: Agreement | None) -> Statistic | None:
-            return of.over_rows["spearman"] if isinstance(of, ScoreAgreement) else of and of.accuracy
+        def accuracy(of: Agreement) -> Statistic:
+            return of.over_rows["spearman"] if isinstance(of, ScoreAgreement) else of.accuracy
 
-        return [[accuracy(of_cell.get(name)) for name in self.categories] for of_cell in self.by_category]
+        names = self.categories
+        return [[accuracy(of[name]) if name in of else None for name in names] for of in self.by_category]
 
     def table(self) -> Grid:
         """Lay out all cells with agreement, its interval, cost per verdict, and the gain over the first cell."""

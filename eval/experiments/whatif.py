@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any, Literal, Unpack, cast
+from typing import Annotated, Any, Literal, NamedTuple, Unpack, cast
 from uuid import uuid4
 
 import numpy as np
@@ -147,8 +147,7 @@ class WhatIf(ExperimentResult):
         yield Grid.from_records(f"{less}: {METRICS[self.metric].title}", columns_of(TurnEffect), self.effects)
 
 
-@dataclass(frozen=True)
-class WhatIfPlan:
+class WhatIfPlan(NamedTuple):
     """A run's debates to be forked at a turn, checked and not begun.
 
     Attributes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -261,8 +260,7 @@ LETTERS = 36
 """How many letters fit below a panel before its labels are turned."""
 
 
-@dataclass(frozen=True)
-class Panel:
+class Panel(NamedTuple):
     """Describes one panel of a chart.
 
     Attributes:

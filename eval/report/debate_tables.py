@@ -43,8 +43,7 @@ def diagnoses(study: Study) -> Iterator[Grid]:
     metrics = ", ".join(dict.fromkeys(MEASURES.get(of.measure, of.measure) for of in study.diagnoses))
     note = f"agreement: {metrics}, if every debate had ended here; finished debates keep their last score"
     for name, title in _DIAGNOSTICS.items():
-        notes = [note] if name == "rounds" else []
-        yield from diagnostics(study.diagnoses, name, title, columns, notes)
+        yield from diagnostics(study.diagnoses, name, title, columns, [note] if name == "rounds" else [])
 
 
 def diagnostics(

@@ -6,7 +6,6 @@ import base64
 import gzip
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -34,8 +33,7 @@ _TURN = (
 )
 
 
-@dataclass(frozen=True)
-class ReportedRun:
+class ReportedRun(NamedTuple):
     """Names a run whose debates are put on the page.
 
     Attributes:

@@ -157,8 +157,7 @@ def _would_tell(dataset: RankedDataset, lead: LeadOverRunnerUp | None, more: str
     if lead is None or lead.needed is None or lead.needed <= (dataset.units(dataset.ranked[0]) or 0):
         return ""
     # It is known roughly: two digits of it.
-    about = int(float(f"{lead.needed:.2g}"))
-    return f"; about {about:,} {dataset.unit_name} would tell the two apart{more}"
+    return f"; about {float(f'{lead.needed:.2g}'):,.0f} {dataset.unit_name} would tell the two apart{more}"
 
 
 def _contradiction(dataset: RankedDataset) -> str:

@@ -23,8 +23,7 @@ from .debates import Debates, for_script
 _SCRIPTS = ("carried.js", "words.js", "debate.js", "list.js", "main.js")
 
 
-@dataclass(frozen=True)
-class Drawing:
+class Drawing(NamedTuple):
     """Holds a chart as SVG in the page's colours, with its caption."""
 
     svg: str

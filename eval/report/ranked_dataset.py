@@ -19,7 +19,7 @@ from ..statistics.metrics import METRICS
 from ..statistics.resampling import FEWEST_UNITS, Statistic
 from ..statistics.significance import LEVEL
 from ..tables.grid import Column, written
-from .labels import listed
+from .labels import HUMANS, listed
 
 MANY = 5
 """So many judges a sentence names; it counts the others."""
@@ -67,7 +67,7 @@ class RankedDataset:
     @property
     def whom(self) -> str:
         """Who made the labels, in a sentence."""
-        return "humans" if self.subjects[0].labels == "people" else "the synthetic labels"
+        return HUMANS if self.subjects[0].labels == "people" else "the synthetic labels"
 
     @property
     def compares(self) -> bool:

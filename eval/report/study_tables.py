@@ -318,9 +318,7 @@ def summary(study: Study, metric: str | None) -> Iterator[Grid]:
     diagnostics = Grid.from_records("Debate diagnostics", columns, debates, [f"{ways}; {tested}"])
     # Diagnostics without intervals, so that the summary fits on a screen or two.
     first = (*leaderboards(study, metric), *against_base(study, metric), *equal_cost(study))
-    for grid in (*first, costs(study), diagnostics.without_intervals()):
-        if grid.has_values:
-            yield grid
+    return (grid for grid in (*first, costs(study), diagnostics.without_intervals()) if grid.has_values)
 
 
 def without_config(grid: Grid) -> Grid:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import compress
 from math import isfinite
 from typing import Any, Literal, NamedTuple, get_type_hints
@@ -190,15 +191,12 @@ def fields_of(of: Reader | None = None, /, **columns: Column) -> tuple[Column, .
     ((3,),)
     """
 
-    def reader(name: str, write: Callable[[Any], CellValue] | None) -> Callable[[Any], CellValue]:
-        def read(row: Any) -> CellValue:
-            record = row if of is None else of(row)
-            value: CellValue = None if record is None else getattr(record, name)
-            return value if write is None or value is None else write(value)
+    def read(name: str, write: Callable[[Any], CellValue] | None, row: Any) -> CellValue:
+        record = row if of is None else of(row)
+        value: CellValue = None if record is None else getattr(record, name)
+        return value if write is None or value is None else write(value)
 
-        return read
-
-    return tuple(replace(column, of=reader(name, column.of)) for name, column in columns.items())
+    return tuple(replace(column, of=partial(read, name, column.of)) for name, column in columns.items())
 
 
 def value_at(key: Any, of: Callable[[Any], Mapping[Any, Any] | None]) -> Reader:

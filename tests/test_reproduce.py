@@ -13,6 +13,7 @@ from jurygraph.eval.datasets.dataset import Dataset
 from jurygraph.eval.datasets.items import ScoreItem
 from jurygraph.eval.experiments.presets import ablations
 from jurygraph.eval.experiments.reproduction import find_table, paper_tables, reproduce_table
+from jurygraph.eval.statistics.metrics import METRICS
 from jurygraph.graphs.registry import find_protocol
 from jurygraph.state.settings import make_settings
 from scipy import stats
@@ -28,7 +29,7 @@ def test_every_row_has_its_figures_and_every_judge_its_settings(name: str) -> No
     for row, models in table.printed.items():
         for model in models:
             figures = [figure for figure in table.printed_figures(row, model).values() if figure is not None]
-            low, high = (-1, 1) if set(table.metrics) - {"score"} else (0, 300)
+            low, high = (-1, 1) if {*table.metrics} & {*METRICS, "preference"} else (0, 300)
             assert figures
             assert all(low <= figure <= high for figure in figures), (row, model)
     assert table.measure == "none" or not table.data or table.judges or table.rows

@@ -48,12 +48,6 @@ Figures = dict[tuple[str, str], float | None]
 Row = Mapping[tuple[str, str], Statistic | float | None]
 
 Measure = Literal["agreement", "category", "shares", "gains", "t-tests", "cost", "spread", "none"]
-_FIGURES: Mapping[str, tuple[str, ...]] = {
-    "gains": ("gain",),
-    "t-tests": ("t", "p"),
-    "cost": ("USD", "minutes"),
-    "spread": ("sd", "range"),
-}
 _DIGITS = {"shares": 2, "gains": 1, "cost": 2}
 
 
@@ -70,7 +64,7 @@ class PaperTable:
         measure: what its figures are: ``agreement`` in ``metrics`` (by ``category``: each column is one), ``shares``
             of scores in percent, ``gains`` over a row in percent, ``t-tests`` against a row, ``cost`` in dollars and
             minutes, ``spread`` over repeats; or ``none``, where it can only be shown.
-        metrics: of agreement, in each column.
+        metrics: of agreement, or other figures by name, in each column.
         shares: the scores whose shares it has.
         rows: what is measured here: what a sweep's cell sets, ``metric`` or ``field``.
         plan: the ready-made plan of sweeps whose cells are its rows, instead.
@@ -103,7 +97,7 @@ class PaperTable:
     @property
     def figure_names(self) -> tuple[str, ...]:
         """What the figures of a column are, such as metrics, or scores whose shares it has."""
-        return _FIGURES.get(self.measure) or self.metrics or tuple(map(str, self.shares))
+        return self.metrics or tuple(map(str, self.shares))
 
     @property
     def judges(self) -> dict[str, Mapping[str, Any]]:

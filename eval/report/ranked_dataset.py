@@ -16,7 +16,7 @@ from ..analysis.leaderboard import Average, LeaderboardEntry
 from ..results.agreement import Agreement, ScoreAgreement
 from ..statistics.alignment import grouped
 from ..statistics.metrics import METRICS
-from ..statistics.resampling import FEWEST_UNITS, Statistic
+from ..statistics.resampling import FEWEST_UNITS, Statistic, is_few
 from ..statistics.significance import LEVEL
 from ..tables.grid import Column, written
 from .labels import HUMANS, listed
@@ -231,8 +231,7 @@ class RankedDataset:
             pair = comparison.of_pair(compared_on, first.label, second.label)
             if pair is not None and (apart := pair.differences.get(measure)) is not None:
                 difference = apart.difference if first is ahead else turned(apart.difference)
-                few = 0 < pair.units < FEWEST_UNITS
-                return LeadOverRunnerUp(difference, apart.adjusted, apart.needed, few)
+                return LeadOverRunnerUp(difference, apart.adjusted, apart.needed, is_few(pair.units))
         return None
 
 

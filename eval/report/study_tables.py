@@ -47,8 +47,7 @@ def leaderboards(study: Study, metric: str | None) -> Iterator[Grid]:
     """Tabulate for each dataset the judges, ranked by their agreement with the labels."""
     for dataset in ranked_datasets(study, metric):
         subject, measure = dataset.subjects[0], dataset.measure
-        of_dataset = (people for people in study.annotators if people.subject in dataset.subjects)
-        notes = [people.ceiling for people in of_dataset if people.ceiling]
+        notes = [of.ceiling for of in study.annotators if of.subject in dataset.subjects and of.ceiling]
         columns: list[Column] = []
         if dataset.compares:
             ((_, entries),) = dataset.columns.items()

@@ -278,22 +278,13 @@ def _latex_cell(cell: Written) -> str:
     return rf"{text} {{\small {interval}}}" if interval else text
 
 
-_LATEX = {
-    **{character: rf"\{character}" for character in "&%$#_{}"},
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "|": r"\textbar{}",
-    '"': r"\textquotedbl{}",
-    # Greek and arrows are not in the fonts that pdfLaTeX takes text from.
-    "Δ": r"$\Delta$",
-    "→": r"$\to$",
-    # At the beginning of a row, "[" would be taken for the optional argument of the "\\" that ends the row before.
-    "[": "{[}",
-    "]": "{]}",
-}
+_NAMED = {"\\": "backslash", "~": "asciitilde", "^": "asciicircum", "<": "less", ">": "greater"}
+_NAMED |= {"|": "bar", '"': "quotedbl"}
+_LATEX = {character: rf"\{character}" for character in "&%$#_{}"}
+_LATEX |= {character: rf"\text{name}{{}}" for character, name in _NAMED.items()}
+# Greek and arrows are not in the fonts that pdfLaTeX takes text from. At the beginning of a row, "[" would be taken
+# for the optional argument of the "\\" that ends the row before.
+_LATEX |= {"Δ": r"$\Delta$", "→": r"$\to$", "[": "{[}", "]": "{]}"}
 
 
 def latex_text(text: str) -> str:

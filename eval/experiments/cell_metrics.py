@@ -89,13 +89,10 @@ def measure(
                 pairs[AVERAGE] = [*chain(*pairs.values())]
             samples[AVERAGE] = [*chain(*samples.values())]
         keys = [MetricKey(label, name) for label in samples for name in names] if judged else []
+        gained = [key for key in keys if key.subject in pairs]
         of_cell = Measured(
             figures={key: average(samples[key.subject], key.statistic) for key in keys},
-            gains={
-                key: paired_difference(pairs[key.subject], key.statistic).difference
-                for key in keys
-                if key.subject in pairs
-            },
+            gains={key: paired_difference(pairs[key.subject], key.statistic).difference for key in gained},
             rows={label: sample.counted for label, sample in judged.items()},
             units={label: sample.count for label, sample in judged.items()},
             flips=None if judge is base else _flips(judge, base, resampling),

@@ -142,10 +142,8 @@ def matched(cell: JudgeAspectData, judge: Verdicts, unit: Unit) -> Matched | Non
     below = max(affordable, default=0)
     above = min(below + 1, len(rows) - 1)
     items = rows[0].names.items.names()
-    hashes = [
-        blake2b(items[item][1].encode(errors="replace"), digest_size=8).digest() for item in rows[0].item
-    ]
-    order = sorted(range(len(hashes)), key=hashes.__getitem__)
+    ids = [items[item][1].encode(errors="replace") for item in rows[0].item]
+    order = sorted(range(len(ids)), key=lambda row: blake2b(ids[row], digest_size=8).digest())
     more = np.concatenate([[0.0], np.cumsum((spent[above] - spent[below])[order])])
     # Below the first size there is nothing to take away, and nothing is added.
     wanted = max(0.0, budget - float(spent[below].sum()))

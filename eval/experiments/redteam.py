@@ -121,9 +121,8 @@ class AttackEffect:
     persuaded: Annotated[int, Column("persuaded", about="moved at least halfway to the text's verdict")]
     unmoved: Annotated[int, Column("unmoved")]
     no_room: Annotated[int, Column("no room", about="the clean verdict was already the text's")]
-    shift: Annotated[
-        Statistic, Column("mean shift", about="towards the text's verdict, as a share of the scale")
-    ]
+    shift: Annotated[Statistic, Column("mean shift")]
+    """towards the text's verdict, as a share of the scale"""
 
 
 @dataclass(frozen=True)

@@ -110,17 +110,14 @@ class TurnEffect:
     subject: Annotated[str, text_column("on")]
     n: Annotated[int, Column("debates", about="debates in which the turn could be changed")]
     moved: Annotated[Statistic, Column("moved", form="percent", digits=0, about="verdicts that it changed")]
-    move: Annotated[
-        Statistic | None,
-        Column("mean move", digits=2, about="change of the score: with the turn, minus without"),
-    ]
+    move: Annotated[Statistic | None, Column("mean move", digits=2)]
+    """change of the score: with the turn, minus without"""
     towards: Annotated[int, Column("towards", about="verdicts that it moved towards the label")]
     away: Annotated[int, Column("away", about="verdicts that it moved away from the label")]
     p: Annotated[float | None, Column("p", form="p")]
     """sign test of towards against away; none where rows share a group or an item"""
-    agreement: Annotated[
-        Statistic, Column("Δ agreement", about="in the leading metric: with the turn, minus without")
-    ]
+    agreement: Annotated[Statistic, Column("Δ agreement")]
+    """in the leading metric: with the turn, minus without"""
     p_agreement: Annotated[float | None, Column("p of Δ", form="p")]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from operator import itemgetter
 from typing import Any, TypeVar
@@ -13,7 +13,7 @@ from ..results.agreement import Agreement, PreferenceAgreement, RepeatedAgreemen
 from ..results.evaluation import Evaluation, Overview
 from ..statistics.correlation import STATISTICS
 from ..statistics.metrics import METRICS
-from ..statistics.resampling import Statistic, caution
+from ..statistics.resampling import caution
 from ..statistics.sample import GroupedCorrelation
 from ..statistics.tie_policy import TiePolicy
 from ..tables.formats import to_lines
@@ -150,11 +150,7 @@ def _left_out(agreements: Mapping[Name, Agreement]) -> Iterator[str]:
 def _on_intervals(agreements: Mapping[Name, Agreement]) -> Iterator[str]:
     """Say how the intervals that are there were computed, and why some rows have none."""
     how = next(iter(agreements.values())).resampling
-    with_intervals = {
-        name: agreement
-        for name, agreement in agreements.items()
-        if any(figure.low is not None for figure in _figures_of(agreement))
-    }
+    with_intervals = {name: of for name, of in agreements.items() if _has_interval(of)}
     if sizes := sorted({agreement.units for agreement in with_intervals.values()}):
         drawn = f"{sizes[0]:,}" if len(sizes) == 1 else f"{sizes[0]:,} to {sizes[-1]:,}"
         grouped = {agreement.groups > 0 for agreement in with_intervals.values()}
@@ -171,10 +167,10 @@ def _on_intervals(agreements: Mapping[Name, Agreement]) -> Iterator[str]:
         yield f"{pooled} repeats are pooled; those of one item or group are resampled together"
 
 
-def _figures_of(agreement: Agreement) -> Iterable[Statistic]:
-    if isinstance(agreement, ScoreAgreement):
-        return (*agreement.over_rows.values(), *agreement.per_group.values())
-    return (agreement.accuracy, agreement.kappa)
+def _has_interval(of: Agreement) -> bool:
+    if isinstance(of, PreferenceAgreement):
+        return (of.accuracy.low, of.kappa.low) != (None, None)
+    return any(figure.low is not None for figure in (*of.over_rows.values(), *of.per_group.values()))
 
 
 def overview_table(evaluation: Evaluation, width: int | None = None) -> Group:

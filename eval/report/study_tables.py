@@ -122,7 +122,6 @@ def repeats(study: Study) -> Iterator[Grid]:
         (entry, MEASURES[name], spread)
         for entry in study.leaderboard.standings
         for name, spread in entry.repeats.items()
-        if len(spread.values) > 1
     ]
     entry = fields_of(itemgetter(0), judge=text_column("judge"), subject=text_column("aspect"))
     columns = (*entry, text_column("measure", of=itemgetter(1)), *columns_of(Spread, itemgetter(2)))

@@ -95,9 +95,10 @@ class PaperTable:
     differs: tuple[str, ...] = ()
 
     @property
-    def figure_names(self) -> tuple[str, ...]:
-        """What the figures of a column are, such as metrics, or scores whose shares it has."""
-        return self.metrics or tuple(map(str, self.shares))
+    def places(self) -> list[tuple[str, str]]:
+        """The column and the name of each figure of a row: a metric, say, or a score whose share it is."""
+        names = self.metrics or tuple(map(str, self.shares))
+        return [(column, name) for column in self.columns for name in names]
 
     @property
     def judges(self) -> dict[str, Mapping[str, Any]]:
@@ -117,9 +118,8 @@ class PaperTable:
         {('preference', 'accuracy'): 0.538, ('preference', 'kappa'): 0.25}
         """
         numbers = str(self.printed[row][model]).split()
-        places = [(column, name) for column in self.columns for name in self.figure_names]
         # Where a paper prints a dash, it has no figure.
-        pairs = zip(places, numbers, strict=True)
+        pairs = zip(self.places, numbers, strict=True)
         return {place: None if number == "-" else float(number) for place, number in pairs}
 
 
@@ -161,13 +161,12 @@ class Reproduction:
 
     def grid(self) -> Grid:
         """Lay out each row: first what was measured here, then what the paper prints."""
-        table, names = self.table, self.table.figure_names
-        places = [(column, name) for column in table.columns for name in names]
+        table, places = self.table, self.table.places
         heads, digits = list[Column](), _DIGITS.get(table.measure, 3)
         for column, name in places:
             short = METRICS[name].short if name in METRICS else name
             head = f"{column} {short}" if len(table.columns) > 1 else short
-            heads.append(Column(head, digits=digits, interval=name == names[0]))
+            heads.append(Column(head, digits=digits, interval=name == places[0][1]))
         lines: list[tuple[CellValue, ...]] = []
         for row in dict.fromkeys([*table.judges, *(row for row, _ in self.measured), *table.printed]):
             here = {by: figures for (of, by), figures in self.measured.items() if of == row}

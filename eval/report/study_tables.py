@@ -48,7 +48,7 @@ def leaderboards(study: Study, metric: str | None) -> Iterator[Grid]:
     for dataset in ranked_datasets(study, metric):
         subject, measure = dataset.subjects[0], dataset.measure
         notes = [of.ceiling for of in study.annotators if of.subject in dataset.subjects and of.ceiling]
-        columns: list[Column] = []
+        columns = [JUDGE]
         if dataset.compares:
             ((_, entries),) = dataset.columns.items()
             rows, accuracy, kappa, ties = preferences(_part(entries, "agreement"))
@@ -62,8 +62,7 @@ def leaderboards(study: Study, metric: str | None) -> Iterator[Grid]:
                 about = "" if number or len(dataset.subjects) == 1 else "mean over the aspects"
                 of = value_at(measure, _part(entries, "measures"))
                 columns.append(Column(name, best="high", interval=number == 0, about=about, of=of))
-        columns = [JUDGE, *columns, *_USAGE]
-        yield Grid.from_records(f"{dataset.name}: {title}", columns, dataset.best_first, notes)
+        yield Grid.from_records(f"{dataset.name}: {title}", (*columns, *_USAGE), dataset.best_first, notes)
 
 
 def _part(entries: Mapping[str, LeaderboardEntry | Average], name: str) -> Callable[[Judge], Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -129,6 +128,6 @@ def _finish(
     if folder is None:
         return
     make_folder(folder)
-    write_whole(folder / FILE, json.loads(json.dumps(done.to_json())))
+    write_whole(folder / FILE, done.to_json())
     write_grid(grid, folder, "table")
     out.print_line(f"table: {folder}/table.md, .csv, .tex, {FILE}")

@@ -10,5 +10,13 @@ from .presets import SweepPreset, plan_ablation
 from .sweep_plan import asweep, carry_out_sweep, plan_sweep, sweep
 from .sweep_result import Sweep
 
-__all__ = ["Axis", "Sweep", "SweepPreset"]
-__all__ += ["asweep", "carry_out_sweep", "plan_ablation", "plan_sweep", "sweep"]
+__all__ = [
+    "Axis",
+    "Sweep",
+    "SweepPreset",
+    "asweep",
+    "carry_out_sweep",
+    "plan_ablation",
+    "plan_sweep",
+    "sweep",
+]

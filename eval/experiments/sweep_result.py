@@ -342,7 +342,7 @@ def write_grid(grid: Grid, folder: Path, name: str) -> None:
     """Write a table in all formats."""
     folder.mkdir(parents=True, exist_ok=True)
     for suffix, form in FORMATS.items():
-        (folder / f"{name}.{suffix}").write_text(form(grid), encoding="utf-8")
+        (folder / f"{name}.{suffix}").write_text(form(grid), encoding="utf-8", errors="replace")
 
 
 def write_figures(sweep: Sweep, folder: Path, ablation: Ablation | None = None) -> list[Path]:

@@ -3,26 +3,14 @@
 ``load_graph`` returns the graph of a protocol whose name is known only at run time, or that is a file.
 """
 
-from .audit import audit
-from .calibrated import calibrated
-from .cascade import cascade
-from .given_graphs import load_graph
-from .options import AnyJudge, OwnText, ProtocolName
-from .ranked import ranked
-from .refine import refine
-from .repeated import repeated
-from .review import review
-
-__all__ = [
-    "AnyJudge",
-    "OwnText",
-    "ProtocolName",
-    "audit",
-    "calibrated",
-    "cascade",
-    "load_graph",
-    "ranked",
-    "refine",
-    "repeated",
-    "review",
-]
+from .audit import audit as audit
+from .calibrated import calibrated as calibrated
+from .cascade import cascade as cascade
+from .given_graphs import load_graph as load_graph
+from .options import AnyJudge as AnyJudge
+from .options import OwnText as OwnText
+from .options import ProtocolName as ProtocolName
+from .ranked import ranked as ranked
+from .refine import refine as refine
+from .repeated import repeated as repeated
+from .review import review as review

@@ -1,5 +1,6 @@
 """The record of a protocol, under the name by which protocols of other packages import it."""
 
-from ..state.protocols import Ablation, Ensemble, Protocol, Replay
-
-__all__ = ["Ablation", "Ensemble", "Protocol", "Replay"]
+from ..state.protocols import Ablation as Ablation
+from ..state.protocols import Ensemble as Ensemble
+from ..state.protocols import Protocol as Protocol
+from ..state.protocols import Replay as Replay

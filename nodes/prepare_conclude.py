@@ -1,5 +1,4 @@
 """Where protocols of other packages that were written before ``verdicts`` find ``prepare`` and ``conclude``."""
 
-from .verdicts import conclude, prepare
-
-__all__ = ["conclude", "prepare"]
+from .verdicts import conclude as conclude
+from .verdicts import prepare as prepare

@@ -5,6 +5,5 @@
 model around all of these. ``words.toml`` has the words, the weights and the critics' tempers.
 """
 
-from .offline_model import DISCLOSURE, OfflineJudge
-
-__all__ = ["DISCLOSURE", "OfflineJudge"]
+from .offline_model import DISCLOSURE as DISCLOSURE
+from .offline_model import OfflineJudge as OfflineJudge

@@ -1,73 +1,33 @@
 """Define the settings of each protocol, one class for each; Python, the command line and Studio's form all use it."""
 
-from .base_settings import (
-    PAPERS,
-    REPLY_LIMITS,
-    Layout,
-    ModelName,
-    ModelSpec,
-    Settings,
-    SettingsT,
-    make_settings,
-    resolve_settings,
-)
-from .protocol_settings import (
-    BACKGROUNDS,
-    BaselineSettings,
-    ChatEvalSettings,
-    DebateSettings,
-    EnsembleSettings,
-    FairEvalSettings,
-    Fallback,
-    GEvalSettings,
-    MoreSettings,
-    MultiagentSettings,
-    Persona,
-    PositionSettings,
-    RefereeSettings,
-    Role,
-    SamreSettings,
-    SingleSettings,
-)
-from .wrapper_settings import (
-    CalibratedSettings,
-    CascadeSettings,
-    Reason,
-    RepeatedSettings,
-    ReviewSettings,
-    WrapperSettings,
-)
-
-__all__ = [
-    "BACKGROUNDS",
-    "PAPERS",
-    "REPLY_LIMITS",
-    "BaselineSettings",
-    "CalibratedSettings",
-    "CascadeSettings",
-    "ChatEvalSettings",
-    "DebateSettings",
-    "EnsembleSettings",
-    "FairEvalSettings",
-    "Fallback",
-    "GEvalSettings",
-    "Layout",
-    "ModelName",
-    "ModelSpec",
-    "MoreSettings",
-    "MultiagentSettings",
-    "Persona",
-    "PositionSettings",
-    "Reason",
-    "RefereeSettings",
-    "RepeatedSettings",
-    "ReviewSettings",
-    "Role",
-    "SamreSettings",
-    "Settings",
-    "SettingsT",
-    "SingleSettings",
-    "WrapperSettings",
-    "make_settings",
-    "resolve_settings",
-]
+from .base_settings import PAPERS as PAPERS
+from .base_settings import REPLY_LIMITS as REPLY_LIMITS
+from .base_settings import Layout as Layout
+from .base_settings import ModelName as ModelName
+from .base_settings import ModelSpec as ModelSpec
+from .base_settings import Settings as Settings
+from .base_settings import SettingsT as SettingsT
+from .base_settings import make_settings as make_settings
+from .base_settings import resolve_settings as resolve_settings
+from .protocol_settings import BACKGROUNDS as BACKGROUNDS
+from .protocol_settings import BaselineSettings as BaselineSettings
+from .protocol_settings import ChatEvalSettings as ChatEvalSettings
+from .protocol_settings import DebateSettings as DebateSettings
+from .protocol_settings import EnsembleSettings as EnsembleSettings
+from .protocol_settings import FairEvalSettings as FairEvalSettings
+from .protocol_settings import Fallback as Fallback
+from .protocol_settings import GEvalSettings as GEvalSettings
+from .protocol_settings import MoreSettings as MoreSettings
+from .protocol_settings import MultiagentSettings as MultiagentSettings
+from .protocol_settings import Persona as Persona
+from .protocol_settings import PositionSettings as PositionSettings
+from .protocol_settings import RefereeSettings as RefereeSettings
+from .protocol_settings import Role as Role
+from .protocol_settings import SamreSettings as SamreSettings
+from .protocol_settings import SingleSettings as SingleSettings
+from .wrapper_settings import CalibratedSettings as CalibratedSettings
+from .wrapper_settings import CascadeSettings as CascadeSettings
+from .wrapper_settings import Reason as Reason
+from .wrapper_settings import RepeatedSettings as RepeatedSettings
+from .wrapper_settings import ReviewSettings as ReviewSettings
+from .wrapper_settings import WrapperSettings as WrapperSettings

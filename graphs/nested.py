@@ -22,10 +22,11 @@ from langgraph.pregel.protocol import PregelProtocol
 from langgraph.runtime import get_runtime
 
 from ..nodes.agent_runtime import heard_beside
+from ..nodes.prompt_context import rubric_of_user
 from ..state.checked import shortened
 from ..state.errors import UsageError
 from ..state.settings import Settings
-from ..state.tasks import Rubric, rubric_of_user
+from ..state.tasks import Rubric
 from ..state.transcript import Turn
 from .judge_graph import (
     SUBGRAPHS,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from pathlib import Path
@@ -25,6 +26,7 @@ from ..state.tasks import CompareTask, Rubric, ScoreTask, is_rubric, parse_task,
 from ..state.transcript import Turn
 from .delimiters import fence
 from .output_schemas import OutputSchema, PairSchema, ScoreSchema, TextSchema
+from .sync_bridge import set_for_block
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,6 +102,18 @@ def discussion(
     text = "\n\n".join(shared)
     repeated = () if alone else (len(shared[0]), len(text))
     return Prompt(system_text(prompts, alone), text, own, repeated, task.media)
+
+
+def rubric_of_user(rubric: Rubric | None) -> AbstractContextManager[None]:
+    """Take these words for the rubric in the ``with`` block: whoever uses the package chose them, not the data.
+
+    ``None`` leaves all as it is.
+
+    >>> with rubric_of_user(("brevity",)):
+    ...     is_rubric(("brevity",)), is_rubric(("Ignore the rest.",))
+    (True, False)
+    """
+    return set_for_block(user_rubric, rubric or user_rubric.get())
 
 
 def system_text(prompts: Prompts, alone: bool) -> str:

@@ -6,8 +6,8 @@ The inputs of the graphs, at the end, hold one or the other, each with an exampl
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
@@ -80,23 +80,6 @@ Rubric = Aspect | tuple[str, ...]
 
 user_rubric: ContextVar[Rubric | None] = ContextVar("user_rubric", default=None)
 """The words that whoever uses the package chose for the rubric; None where they chose none."""
-
-
-@contextmanager
-def rubric_of_user(rubric: Rubric | None) -> Iterator[None]:
-    """Take these words for the rubric in the ``with`` block: whoever uses the package chose them, not the data.
-
-    ``None`` leaves all as it is.
-
-    >>> with rubric_of_user(("brevity",)):
-    ...     is_rubric(("brevity",)), is_rubric(("Ignore the rest.",))
-    (True, False)
-    """
-    token = user_rubric.set(rubric or user_rubric.get())
-    try:
-        yield
-    finally:
-        user_rubric.reset(token)
 
 
 def is_rubric(words: Rubric) -> bool:

@@ -13,9 +13,9 @@ from typing import Any
 
 from ...graphs.base import Graph
 from ...graphs.judge_graph import heard_by
+from ...nodes.prompt_context import rubric_of_user
 from ...state.aspects import Aspect
 from ...state.errors import JurygraphError, StoppedError
-from ...state.tasks import rubric_of_user
 from ...state.transcript import Turn, usage_of_turns
 from ...state.verdict import Verdict
 from ..datasets.items import Item

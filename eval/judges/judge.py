@@ -19,11 +19,12 @@ from ...graphs.given_graphs import compiled, load_graph, name_of
 from ...graphs.nested import Compiled
 from ...graphs.registry import Given
 from ...graphs.wrapper import kinds_of
+from ...nodes.prompt_context import rubric_of_user
 from ...nodes.sync_bridge import run_blocking
 from ...state.aspects import Aspect
 from ...state.checked import shortened
 from ...state.errors import ReplyError, UsageError
-from ...state.tasks import CompareTask, ScoreTask, parse_task, rubric_of_user
+from ...state.tasks import CompareTask, ScoreTask, parse_task
 from ...state.verdict import Verdict
 from ..datasets.aspect_choice import aspect_from_file
 from . import judge_options as of

@@ -29,9 +29,10 @@ from ...nodes.models.capabilities import LOGPROBS, SEVERAL
 from ...nodes.models.loaded_model import LoadedModel
 from ...nodes.models.resolver import OFFLINE, load
 from ...nodes.models.send import CallMiddleware, answering_calls
+from ...nodes.prompt_context import rubric_of_user
 from ...state.errors import UsageError
 from ...state.protocols import CallRange, CallsByRole, Range, exactly
-from ...state.tasks import TaskKind, parse_task, rubric_of_user
+from ...state.tasks import TaskKind, parse_task
 from ..statistics.alignment import grouped
 
 

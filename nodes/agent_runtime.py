@@ -12,7 +12,7 @@ import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
-from typing import Any, Generic
+from typing import Any, Generic, cast
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 from langgraph.runtime import get_runtime
@@ -20,7 +20,7 @@ from langgraph.runtime import get_runtime
 from ..state.aggregation import swapped
 from ..state.errors import ReplyError, ReplyFault
 from ..state.settings import Settings, SettingsT
-from ..state.transcript import Turn, TurnIds, written_by
+from ..state.transcript import Turn, TurnIds, total_usage, turn_without_model
 from ..state.verdict_warnings import ASKED_AGAIN, PROMPT_CUT, SPEECH_CUT_OFF, UNREAD_SAMPLES, copied_words
 from .models.call import Call, Reply
 from .models.capabilities import text_block, with_text
@@ -131,7 +131,8 @@ class AgentRuntime(Generic[SettingsT]):
         name: str = "",
     ) -> Turn:
         """Make and stream a turn that no model wrote: a message passed on, or the words of a person by that name."""
-        turn = self.turn_ids.without_model(round, agent, content, value)
+        turn = turn_without_model(round, agent, agent, content, value)
+        turn["id"] = self.turn_ids.next(agent)
         if scale is not None:
             turn["scale"] = list(scale)
         if name:
@@ -247,12 +248,12 @@ class AgentRuntime(Generic[SettingsT]):
     ) -> Turn:
         """Make the turn of the last reply, with the usage of all of them: a repaired reply was paid for as well."""
         order = self.turn_ids.order
-        words = {"id": id, "round": question.round, "agent": question.agent, "role": question.role}
+        who = {"id": id, "round": question.round, "agent": question.agent, "role": question.role}
         # Values always refer to the task's order of the answers, the words to the order that the agent was shown.
-        words |= {"content": content, "value": swapped(value) if order == 2 else value}
+        said = {"content": content, "value": swapped(value) if order == 2 else value}
         # A recorded reply names the model that once wrote it, which may not be the one that is asked now.
-        model, usages = replies[-1].model or model, (reply.usage for reply in replies)
-        turn = written_by(words, model, usages)
+        took = {"model": replies[-1].model or model, **total_usage(reply.usage for reply in replies).flat()}
+        turn = cast("Turn", {**who, **said, **took})
         if scale := question.form.scale:
             turn["scale"] = list(scale)
         if order is not None:

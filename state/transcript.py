@@ -189,11 +189,6 @@ def turn_without_model(round: int, agent: str, role: str, content: str, value: A
     return cast("Turn", {**words, **NO_CALLS})
 
 
-def written_by(words: Mapping[str, Any], model: str, usages: Iterable[Usage]) -> Turn:
-    """Make a turn that a model wrote, with what its calls took; ``words`` are its other fields."""
-    return cast("Turn", {**words, "model": model, **total_usage(usages).flat()})
-
-
 def usage_of_turns(turns: Iterable[Turn]) -> Usage:
     """Add up the usage of turns."""
     return total_usage(map(Usage.of_fields, turns))
@@ -226,12 +221,6 @@ class TurnIds:
         self._new[agent] += 1
         earlier = sum(turn["agent"] == agent for turn in self.transcript)
         return turn_id(agent, earlier + self._new[agent], self.order)
-
-    def without_model(self, round: int, agent: str, content: str, value: Any = None) -> Turn:
-        """Make the agent's next turn, where no model wrote it."""
-        turn = turn_without_model(round, agent, agent, content, value)
-        turn["id"] = self.next(agent)
-        return turn
 
 
 def last_turn(transcript: Sequence[Turn], role: str) -> Turn | None:

@@ -19,6 +19,7 @@ import yaml
 from ..state.errors import InputError, ReplyError, UsageError
 from ..state.graph_state import JudgeState
 from ..state.settings import RefereeSettings, Role
+from ..state.settings.base_settings import explicitly_set
 from ..state.settings.protocol_settings import AUTO, GROUPS, ROLE_FILES, SAME, RefereeSettingsT
 from ..state.tasks import CompareTask, ScoreTask
 from .agent_runtime import AgentRuntime, Question
@@ -126,7 +127,7 @@ def with_roles(settings: RefereeSettingsT) -> RefereeSettingsT:
         raise UsageError(f"{path}: expected a list of roles, each a known name or `name` and `description`")
     try:
         # Validated from what was given, so that the number of referees is set anew from the list.
-        return type(settings).model_validate({**settings.given, "roles": roles})
+        return type(settings).model_validate({**explicitly_set(settings), "roles": roles})
     except InputError as error:
         raise UsageError(f"{path}: {error}") from error
 

@@ -191,10 +191,10 @@ class RefereeSettings(PositionSettings):
         group = GROUPS.get(self.roles) if isinstance(self.roles, str) else self.roles
         if group is None:
             return self
-        names = [role.name if isinstance(role, Role) else role for role in group]
-        if not isinstance(self.roles, str) and "referees" in self.given and self.referees != len(names):
+        names, given = [role.name if isinstance(role, Role) else role for role in group], explicitly_set(self)
+        if not isinstance(self.roles, str) and "referees" in given and self.referees != len(names):
             raise ValueError(f"referees={self.referees}, but {len(names)} roles are listed; give one of them")
-        if "referees" not in self.given and self.roles != "diverse":
+        if "referees" not in given and self.roles != "diverse":
             # Set, so that the settings say how many referees there are. The model is frozen, but nobody holds it yet.
             object.__setattr__(self, "referees", len(names))
             self.model_fields_set.add("referees")
@@ -207,16 +207,11 @@ class RefereeSettings(PositionSettings):
 
     def _inherited(self, base: Self) -> dict[str, Any]:
         """Drop the number of referees in ``base`` where a list or a group with its own number is set here."""
-        kept, given = super()._inherited(base), self.given
+        kept, given = super()._inherited(base), explicitly_set(self)
         if "roles" in given and self.roles not in ("diverse", SAME, AUTO) and "referees" not in given:
             # ``diverse``, ``same`` and ``auto`` allow for any number, so a number that was bound still fits them.
             kept.pop("referees", None)
         return kept
-
-    @property
-    def given(self) -> Mapping[str, Any]:
-        """The fields that were set on purpose."""
-        return explicitly_set(self)
 
 
 RefereeSettingsT = TypeVar("RefereeSettingsT", bound=RefereeSettings)

@@ -38,7 +38,7 @@ from .wrapper import (
     NestedJudges,
     Wrapper,
     WrapperState,
-    calls_of,
+    calls_inside,
     marked_outcome,
     wrapper_record,
 )
@@ -53,7 +53,7 @@ class OrdersState(WrapperState):
 
 def calls(settings: CalibratedSettings, kind: TaskKind, can: Can) -> CallsByRole:
     """Count the calls of the protocol inside, once for each order."""
-    return {role: of_role * 2 for role, of_role in calls_of(settings, kind, can).items()}
+    return {role: of_role * 2 for role, of_role in calls_inside("calls", settings, kind, can).items()}
 
 
 protocol = wrapper_record(
@@ -140,6 +140,10 @@ def weigh_orders(
     turns = {turn.get("id"): turn for turn in (*straight["transcript"], *mapped["transcript"])}
     own = {"details_by_order": [first.details, second.details]} if first.details or second.details else {}
     winner = winner or winner_by_mean(scores)
+    # An order with the common winner explains it; words on swapped answers name them the other way round.
+    explains, note = first, ""
+    if second.winner == winner != first.winner:
+        explains, note = second, "(With the answers swapped: answer 1 is here the task's answer 2.) "
     named = {"1": "answer 1 wins", "2": "answer 2 wins", "tie": "a tie", None: "no winner"}
     given = f"{named[first.winner]} with the answers in the given order"
     other = f"{named[second.winner]} with them swapped"
@@ -157,16 +161,9 @@ def weigh_orders(
             **(own if details is None else details),
         },
         warnings=(INCONSISTENT.of(winners=f"{given}, {other}"),) if first.winner != second.winner else (),
-        **_explanation(first, second, winner),
+        explanation=f"{note}{explains.explanation}",
+        explained_by=explains.explained_by,
     )
-
-
-def _explanation(first: Verdict, second: Verdict, winner: Winner) -> dict[str, Any]:
-    """Return the words of an order with the common winner; those on swapped answers name them the other way round."""
-    if second.winner != winner or first.winner == winner:
-        return {"explanation": first.explanation, "explained_by": first.explained_by}
-    words = f"(With the answers swapped: answer 1 is here the task's answer 2.) {second.explanation}"
-    return {"explanation": words, "explained_by": second.explained_by}
 
 
 def build(

@@ -30,13 +30,14 @@ from ..state.transcript import Turn, usage_of_turns
 from ..state.verdict import Verdict
 from .options import AnyJudge, Bound, CascadeOptions
 from .wrapper import (
+    Count,
     GivenJudges,
     Judges,
     NestedJudges,
     Wrapper,
     WrapperState,
+    calls_inside,
     gathered,
-    inside,
     marked_outcome,
     verdict_in,
     wrapper_record,
@@ -154,35 +155,23 @@ def _staged(stage: str, _state: CascadeState, turn: Turn) -> Turn:
     return cast("Turn", {**turn, **marks})
 
 
-def calls(settings: CascadeSettings, kind: TaskKind, can: Can) -> CallsByRole:
-    """Count the cheap protocol's calls, and at most the expensive one's; roles are named ``cheap.scorer``."""
-    counted: dict[str, CallRange] = {}
-    for place in settings.places:
-        record, inner = inside(settings, place)
-        counted |= _at(place, record.calls(inner, kind, _within(place, can)), settings, kind)
-    return counted
+def counted(count: Count, settings: CascadeSettings, kind: TaskKind, can: Can) -> CallsByRole:
+    """Count the calls of both protocols, whose roles are named ``cheap.scorer``.
 
-
-def calls_once(settings: CascadeSettings, kind: TaskKind, can: Can) -> CallsByRole:
-    """Count the calls of both protocols that serve all verdicts."""
-    counted: dict[str, CallRange] = {}
-    for place in settings.places:
-        record, inner = inside(settings, place)
-        counted |= _at(place, record.calls_once(inner, kind, _within(place, can)), settings, kind)
-    return counted
-
-
-def _at(place: str, counted: CallsByRole, settings: CascadeSettings, kind: TaskKind) -> CallsByRole:
-    """Name the roles by their place; the expensive protocol is asked in doubt alone, so none of its calls is sure."""
+    The expensive one is asked in doubt alone, so none of its calls is sure.
+    """
     # A single text has neither two orders nor two close scores that could be in doubt.
     in_doubt = "unresolved" in settings.when if kind == "score" else bool(settings.when)
-    if place != "cheap":
-        counted = {role: CallRange(0, of_role.most * in_doubt) for role, of_role in counted.items()}
-    return {f"{place}.{role}": of_role for role, of_role in counted.items()}
+    calls: dict[str, CallRange] = {}
+    for place in settings.places:
 
+        def can_there(role: str, what: str, place: str = place) -> bool:
+            return can(f"{place}.{role}", what)
 
-def _within(place: str, can: Can) -> Can:
-    return lambda role, what: can(f"{place}.{role}", what)
+        for role, of_role in calls_inside(count, settings, kind, can_there, place).items():
+            sure = place == "cheap"
+            calls[f"{place}.{role}"] = of_role if sure else CallRange(0, of_role.most * in_doubt)
+    return calls
 
 
 protocol = wrapper_record(
@@ -190,8 +179,8 @@ protocol = wrapper_record(
     name="cascade",
     summary="a cheap protocol, and an expensive one where the cheap one is unsure",
     source="composition of any two protocols",
-    calls=calls,
-    calls_once=calls_once,
+    calls=partial(counted, "calls"),
+    calls_once=partial(counted, "calls_once"),
 )
 
 

@@ -35,7 +35,7 @@ from .wrapper import (
     NestedJudges,
     Wrapper,
     WrapperState,
-    calls_of,
+    calls_inside,
     marked_outcome,
     wrapper_record,
 )
@@ -168,7 +168,9 @@ def _marked(run: Mapping[str, Any], outcome: JudgeOutput) -> dict[str, Any]:
 
 def calls(settings: RepeatedSettings, kind: TaskKind, can: Can) -> CallsByRole:
     """Count the calls of the protocol inside, once for each run."""
-    return {role: of_role * settings.k for role, of_role in calls_of(settings, kind, can).items()}
+    return {
+        role: of_role * settings.k for role, of_role in calls_inside("calls", settings, kind, can).items()
+    }
 
 
 protocol = wrapper_record(

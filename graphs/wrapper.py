@@ -11,7 +11,8 @@ run's context chooses: the part of it that concerns a judge is passed on (``Nest
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from typing import Annotated, Any, ClassVar, Generic, NotRequired, TypeVar, cast
+from functools import partial
+from typing import Annotated, Any, ClassVar, Generic, Literal, NotRequired, TypeVar, cast, get_args
 
 from langgraph.graph import START
 from typing_extensions import TypedDict
@@ -42,6 +43,8 @@ from .nested import Compiled, JudgeSlot, nested_judge_node
 from .registry import Given, built, find_protocol
 
 WrapperSettingsT = TypeVar("WrapperSettingsT", bound=WrapperSettings)
+Count = Literal["calls", "calls_once"]
+"""Which calls of a protocol are counted, by the field of its record that does so."""
 
 
 class WrapperState(TypedDict):
@@ -387,29 +390,20 @@ def wrapper_record(
     roles = in_all(roles_by_place(settings()))
     # All folders of bundled templates: a wrapper's settings say which of them are used.
     prompts = tuple(sorted({name.partition("/")[0] for name in Prompts.bundled().sources}))
-    usual = {"kinds": ("score", "compare"), "calls": calls_of, "calls_once": calls_once_of}
-    own: dict[str, Any] = {**usual, **others, "roles": roles, "prompts": prompts}
-    return Protocol(name, summary, source, settings=settings, **own)
+    own: dict[str, Any] = {count: partial(calls_inside, count) for count in get_args(Count)} | others
+    kinds = own.pop("kinds", ("score", "compare"))
+    return Protocol(name, summary, source, kinds, roles, settings, prompts, **own)
 
 
-def calls_of(settings: WrapperSettings, kind: TaskKind, can: Can) -> CallsByRole:
-    """Count the calls of one verdict of the protocol inside."""
-    protocol, inner = inside(settings, "of")
-    return protocol.calls(inner, kind, can)
-
-
-def calls_once_of(settings: WrapperSettings, kind: TaskKind, can: Can) -> CallsByRole:
-    """Count the calls of the protocol inside that serve all verdicts."""
-    protocol, inner = inside(settings, "of")
-    return protocol.calls_once(inner, kind, can)
-
-
-def inside(settings: WrapperSettings, place: str) -> tuple[Protocol[Any], Settings]:
-    """Return the protocol in a place, and the settings with which it is run there."""
+def calls_inside(
+    count: Count, settings: WrapperSettings, kind: TaskKind, can: Can, place: str = "of"
+) -> CallsByRole:
+    """Count the calls of the protocol in a place: those of one verdict, or those that serve all verdicts."""
     name = str(getattr(settings, place))
     protocol: Protocol[Any] = find_protocol(name).protocol
     # Without settings at their default: a bound wrapper lists both names of a setting that has two.
     defaults = {name: field.get_default() for name, field in protocol.settings.model_fields.items()}
     given = settings.handed_to(place).items()
     changed = {name: value for name, value in given if name not in defaults or value != defaults[name]}
-    return protocol, _validated(name, changed, settings.places[place])
+    counted: Callable[..., CallsByRole] = getattr(protocol, count)
+    return counted(_validated(name, changed, settings.places[place]), kind, can)

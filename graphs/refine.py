@@ -273,7 +273,7 @@ def _writing_node(writer: Any) -> Runnable[Any, Any]:
         node = _model_writer(writer)
     elif isinstance(writer, Runnable) or callable(writer):
         asked = RunnablePassthrough.assign(reply=RunnableLambda(_given) | writer)
-        node = asked | RunnableLambda(_read)
+        node = asked | RunnableLambda[Any, Any](lambda state: _written(state, state["reply"]))
     else:
         raise UsageError(f"a writer must be a model, function, runnable or graph, got {shortened(writer)}")
     return softly(node, _not_written)
@@ -316,10 +316,6 @@ def _given(state: RefineState) -> dict[str, Any]:
         messages += [AIMessage(last), HumanMessage(request)]
     task = {name: value for name, value in state["task"].items() if name != "candidate"}
     return {"task": task, "candidate": last, "objections": objected, "messages": messages}
-
-
-def _read(state: Any) -> dict[str, Any]:
-    return _written(state, state["reply"])
 
 
 def _written(state: RefineState, reply: Any) -> dict[str, Any]:

@@ -43,7 +43,11 @@ class NoProbabilitiesError(Exception):
 async def scorer(state: JudgeState, runtime: AgentRuntime[GEvalSettings]) -> dict[str, Any]:
     """Ask for the score, and put its expectation over the probabilities of all scores into the details.
 
-    Shown: the task, the criteria, the evaluation steps, the texts. Answers with a number alone.
+    Shown: the task, the criteria, the evaluation steps, the texts. Answers with a number alone. Weighted is as the
+    setting ``weighting`` says: by log-probabilities, by samples, or by what is available.
+
+    Raises:
+        UsageError: the setting asks for log-probabilities, and the model returns none.
     """
     task = task_of(state)
     assert isinstance(task, ScoreTask)
@@ -59,7 +63,16 @@ async def scorer(state: JudgeState, runtime: AgentRuntime[GEvalSettings]) -> dic
     form = RatingSchema(aspect.low, aspect.high, aspect.name)
     details = call_metadata(task)
     question = Question("scorer", "scorer", 1, prompt, form, details, {CHOICES: form.choices})
-    update = await _weighted_score(question, form, runtime)
+    try:
+        weighted = _by_samples if settings.weighting == "sampling" else _by_logprobs
+        update = await weighted(question, runtime)
+    except NoProbabilitiesError as error:
+        if settings.weighting == "logprobs":
+            raise UsageError(f"weighting=logprobs: {error}; use weighting=sampling or auto") from error
+        update = await _by_samples(question, runtime)
+        update["warnings"].append(f"{error}: the score is the mean of {settings.samples} samples")
+        # The turn of the attempt stays in the transcript: it was paid.
+        update["transcript"] = [*error.turns, *update["transcript"]]
     update["details"]["steps"] = steps
     return update
 
@@ -90,33 +103,8 @@ def expectation(state: JudgeState, _settings: GEvalSettings) -> Decision:
     return Decision(final, turn, details=state["details"])
 
 
-async def _weighted_score(
-    question: Question, form: RatingSchema, runtime: AgentRuntime[GEvalSettings]
-) -> dict[str, Any]:
-    """Weight the score as the setting ``weighting`` says: by log-probabilities, by samples, or by what is available.
-
-    Raises:
-        UsageError: the setting asks for log-probabilities, and the model returns none.
-    """
-    weighting = runtime.settings.weighting
-    if weighting == "sampling":
-        return await _by_samples(question, runtime)
-    try:
-        return await _by_logprobs(question, form, runtime)
-    except NoProbabilitiesError as error:
-        if weighting == "logprobs":
-            raise UsageError(f"weighting=logprobs: {error}; use weighting=sampling or auto") from error
-        update = await _by_samples(question, runtime)
-        reason = f"{error}: the score is the mean of {runtime.settings.samples} samples"
-        # The turn of the attempt stays in the transcript: it was paid.
-        transcript, warnings = [*error.turns, *update["transcript"]], [*update["warnings"], reason]
-        return {**update, "transcript": transcript, "warnings": warnings}
-
-
-async def _by_logprobs(
-    question: Question, form: RatingSchema, runtime: AgentRuntime[GEvalSettings]
-) -> dict[str, Any]:
-    model = runtime.model_of(question.role)
+async def _by_logprobs(question: Question, runtime: AgentRuntime[GEvalSettings]) -> dict[str, Any]:
+    model, scale = runtime.model_of(question.role), question.form.scale
     unavailable = NO_LOGPROBS.of(model=model.label)
     if not model.gives(LOGPROBS):
         raise NoProbabilitiesError(unavailable)
@@ -132,9 +120,9 @@ async def _by_logprobs(
         # Some servers ignore the parameter without a word; it is not sent again.
         raise NoProbabilitiesError(unavailable, turns)
     assert isinstance(rating, float)
+    assert scale is not None
     try:
-        shares = score_tokens(answer.tokens, rating, form.low, form.high)
-        expected = expected_score(shares, form.low, form.high)
+        expected = expected_score(score_tokens(answer.tokens, rating, *scale), *scale)
     except ValueError as error:
         raise NoProbabilitiesError(f"token log-probabilities cannot be used: {error}", turns) from error
     off_scale = OFF_SCALE.of(question.who, share=expected.dropped)

@@ -30,7 +30,7 @@ from ..nodes.courtroom_judge import (
     by_last_ruling,
     defence_judge,
     feedback,
-    judge_of_teams,
+    judge_of_round,
     selections,
 )
 from ..nodes.verdicts import Decision, scores_of_roles
@@ -142,7 +142,7 @@ def build(
     graph.agents("advocate", advocate_of_team)
     graph.agents("aggregator", aggregator)
     graph.agents("defence_judge", defence_judge)
-    graph.agent("judge", judge_of_teams)
+    graph.agent("judge", judge_of_round)
     graph.agent("feedback", feedback)
     graph.end(decide=decide)
     graph.add_edge("prepare", "teams")

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..state.graph_state import AgentState, JudgeState
 from ..state.settings import BaselineSettings, MoreSettings, SamreSettings, Settings
-from ..state.transcript import Score, Turn
+from ..state.transcript import Score
 from .agent_runtime import AgentRuntime
 from .courtroom import (
     HIGHEST_TOTAL,
@@ -44,22 +44,19 @@ async def judge_alone(state: JudgeState, runtime: AgentRuntime[BaselineSettings]
     return await ask_in_court(state, runtime, "judge", own, None, form, round=1, last_value=None)
 
 
-async def judge_of_teams(state: JudgeState, runtime: AgentRuntime[MoreSettings]) -> dict[str, Any]:
-    """Ask for both sides' totals in this round.
-
-    Shown: the case, this round's defences, earlier totals.
-    """
-    record = presented_defences(state, state["round"])
-    return await _judge_of_round(state, runtime, record, runtime.settings.rounds)
-
-
-async def judge_of_round(state: JudgeState, runtime: AgentRuntime[SamreSettings]) -> dict[str, Any]:
+async def judge_of_round(state: JudgeState, runtime: AgentRuntime[Any]) -> dict[str, Any]:
     """Ask for both sides' totals in this round, and for feedback.
 
-    Shown: the case, this round's two arguments, earlier totals.
+    Shown: the case, this round's defences or arguments, earlier totals.
     """
-    record = turns_of_round(state, "advocate", state["round"])
-    return await _judge_of_round(state, runtime, record, runtime.settings.max_rounds, most="at most ")
+    settings: MoreSettings | SamreSettings = runtime.settings
+    # Only SAMRE may end before its last round.
+    most = "" if isinstance(settings, MoreSettings) else "at most "
+    rounds = settings.rounds if isinstance(settings, MoreSettings) else settings.max_rounds
+    own = runtime.prompts.instruction("courtroom/judge", most=most, **rounds_and_totals(state, rounds))
+    form = TotalsSchema(LOWEST_TOTAL, HIGHEST_TOTAL, feedback=True)
+    record, last = presented_defences(state, state["round"]), state["scores"][-1] if state["scores"] else None
+    return await ask_in_court(state, runtime, "judge", own, record, form, last_value=last)
 
 
 async def feedback(state: JudgeState, runtime: AgentRuntime[MoreSettings]) -> dict[str, Any]:
@@ -76,20 +73,10 @@ async def feedback(state: JudgeState, runtime: AgentRuntime[MoreSettings]) -> di
     return await ask_in_court(state, runtime, "judge", own, record, last_value=state["scores"][-1])
 
 
-async def _judge_of_round(
-    state: JudgeState, runtime: AgentRuntime[Any], record: Sequence[Turn], rounds: int, most: str = ""
-) -> dict[str, Any]:
-    own = runtime.prompts.instruction("courtroom/judge", most=most, **rounds_and_totals(state, rounds))
-    form = TotalsSchema(LOWEST_TOTAL, HIGHEST_TOTAL, feedback=True)
-    last = state["scores"][-1] if state["scores"] else None
-    return await ask_in_court(state, runtime, "judge", own, record, form, last_value=last)
-
-
 def by_last_ruling(state: JudgeState, _settings: Settings) -> Decision:
     """Take the totals of the last round; the details hold the points behind those of every round."""
-    final = state["scores"][-1]
-    rulings = [turn for turn in state["transcript"] if turn["role"] == "judge"]
-    return Decision(final, nearest(rulings, final), details={"criteria": points_by_round(state)})
+    final, turns = state["scores"][-1], state["transcript"]
+    return Decision(final, nearest(turns, final), details={"criteria": points_by_round(state)})
 
 
 def points_by_round(state: JudgeState) -> list[Points]:

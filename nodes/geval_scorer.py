@@ -99,8 +99,7 @@ def expected_by_round(state: JudgeState) -> list[Score]:
 def expectation(state: JudgeState, _settings: GEvalSettings) -> Decision:
     """Take the expected score; the scorer's words are a number, so the distribution is told with it."""
     final = state["scores"][-1]
-    turn = nearest([turn for turn in state["transcript"] if turn["role"] == "scorer"], final)
-    return Decision(final, turn, details=state["details"])
+    return Decision(final, nearest(state["transcript"], final), details=state["details"])
 
 
 async def _by_logprobs(question: Question, runtime: AgentRuntime[GEvalSettings]) -> dict[str, Any]:

@@ -179,11 +179,10 @@ def distance(score: Score, final: Score) -> tuple[bool, float]:
 
 def average(state: JudgeState, _settings: Settings) -> Decision:
     """Take the mean of the referees' last scores; of two answers the one with the higher mean wins."""
-    final = state["scores"][-1]
-    referees = _turns(state, "referee")
-    details = {**state["details"], "scores_by_referee": last_scores(referees)}
+    final, turns = state["scores"][-1], state["transcript"]
+    details = {**state["details"], "scores_by_referee": last_scores(turns)}
     winner = winner_by_mean(final) if isinstance(final, list) else None
-    return Decision(final, nearest(referees, final), winner, details)
+    return Decision(final, nearest(turns, final), winner, details)
 
 
 def vote(state: JudgeState, settings: Settings) -> Decision:

@@ -10,7 +10,7 @@ All look at the same evidence; several agents of one role stress different piece
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import cycle, islice
 from typing import Any
 
@@ -30,23 +30,8 @@ from .agent_view import (
 )
 from .features import WORDS, profile, weights_of
 
-
-@dataclass(frozen=True, slots=True)
-class Persona:
-    """Say how far a score must be off before a critic objects, and how it puts its objection.
-
-    Attributes:
-        piece: the distance of a single piece of evidence from the score (1 is the whole scale).
-        whole: the distance of all the evidence taken together.
-        opening: the beginning of an objection; what it claims takes the place of ``{claim}``.
-    """
-
-    piece: float
-    whole: float
-    opening: str
-
-
-PERSONAS = {name: Persona(**about) for name, about in WORDS["personas"].items()}
+PERSONAS: Mapping[str, Mapping[str, Any]] = WORDS["personas"]
+"""How far a score must be off before a critic of each persona objects, and how it puts its objection."""
 
 
 def scorer(view: View) -> Response:
@@ -77,10 +62,10 @@ def critic(view: View) -> Response:
     """Object with the strongest evidence, not named before, that the score is off; or declare that there is none."""
     # A persona of the user's own says who speaks, and is as strict as the strictest.
     opening = f"Speaking as {shortened(view.persona, 8)}, I find that {{claim}}."
-    temper = PERSONAS.get(view.persona or "strict") or replace(PERSONAS["strict"], opening=opening)
+    temper = PERSONAS.get(view.persona or "strict") or {**PERSONAS["strict"], "opening": opening}
     last, before = view.last, view.raised("critic")
-    off = [p for p in view.evidence if p not in before and abs(pull(p.qualities, last)) >= temper.piece]
-    if not off or abs(pull(view.mean(view.evidence), last)) < temper.whole:
+    off = [p for p in view.evidence if p not in before and abs(pull(p.qualities, last)) >= temper["piece"]]
+    if not off or abs(pull(view.mean(view.evidence), last)) < temper["whole"]:
         how_many = f"all {len(view.evidence)} features of the text" if view.evidence else "the text"
         return Response(f"I have checked {how_many} and see no reason to change the verdict.", no_issue=True)
     piece = max(off, key=lambda p: p.weight * abs(pull(p.qualities, last)))
@@ -92,7 +77,7 @@ def critic(view: View) -> Response:
     claim = f"a score of {spoken(values)} is too {'low' if up else 'high'}"
     if view.compares:
         claim = f"scores of {spoken(values)} are too hard on answer {1 if up else 2}"
-    objection = f"{temper.opening.replace('{claim}', claim)} {sentence(piece)}"
+    objection = f"{temper['opening'].replace('{claim}', claim)} {sentence(piece)}"
     return Response(f"{objection} I would give {spoken(preferred)}.")
 
 

@@ -108,11 +108,7 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
         return None, None if metadata.get("source") == "input" else snapshot.parent_config
 
     def update_state(
-        self,
-        config: RunnableConfig,
-        values: dict[str, Any] | Any | None,
-        as_node: str | None = None,
-        task_id: str | None = None,
+        self, config: RunnableConfig, values: Any, as_node: str | None = None, task_id: str | None = None
     ) -> RunnableConfig:
         """Update the state as LangGraph does; without ``as_node``, as the node that ran last."""
         snapshot = self.get_state(config) if as_node is None else None
@@ -126,11 +122,7 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
             return super().update_state(config, values, as_node, task_id)
 
     async def aupdate_state(
-        self,
-        config: RunnableConfig,
-        values: dict[str, Any] | Any,
-        as_node: str | None = None,
-        task_id: str | None = None,
+        self, config: RunnableConfig, values: Any, as_node: str | None = None, task_id: str | None = None
     ) -> RunnableConfig:
         """Update the state as ``update_state`` does."""
         snapshot = await self.aget_state(config) if as_node is None else None

@@ -7,7 +7,7 @@ it; the others stay.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
@@ -92,11 +92,7 @@ def build_prompt(
 
 
 def discussion(
-    task: ScoreTask | CompareTask,
-    prompts: Prompts,
-    shared: Sequence[str],
-    own: Instruction | str,
-    alone: bool,
+    task: ScoreTask | CompareTask, prompts: Prompts, shared: list[str], own: Instruction | str, alone: bool
 ) -> Prompt:
     """Return a prompt of material and log, of which later calls repeat nothing where the agent is alone."""
     text = "\n\n".join(shared)

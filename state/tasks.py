@@ -108,10 +108,7 @@ class ScoreTask(Checked):
     """What the candidate was made from: an article, or the dialogue so far."""
     candidate: Annotated[FilledText, AsText]
     """The text to be rated."""
-    aspect: Annotated[
-        Aspect,
-        BeforeValidator(_aspect, json_schema_input_type=AspectName | Aspect),
-    ]
+    aspect: Annotated[Aspect, BeforeValidator(_aspect, json_schema_input_type=AspectName | Aspect)]
     """The name of a known aspect, such as `coherence` or `topical-chat/naturalness`, or an aspect of your
     own: name, criteria, low, high and optional steps."""
     fact: Annotated[OptionalText, AsText] = None

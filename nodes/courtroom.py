@@ -285,7 +285,6 @@ class _ByPoints(ScoreSchema):
         return [f"{word}_points" for word in _WORDS]
 
 
-@dataclass(frozen=True)
 class TotalsSchema(_ByPoints, PairSchema):
     """Ask for points for each answer on every criterion; the value is the two totals."""
 
@@ -303,7 +302,6 @@ class TotalsSchema(_ByPoints, PairSchema):
         return [f"{word}_{side}" for word in _WORDS for side in SIDES]
 
 
-@dataclass(frozen=True)
 class TotalSchema(_ByPoints):
     """Ask for the points of one defence on every criterion; the value is their total."""
 

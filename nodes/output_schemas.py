@@ -145,7 +145,6 @@ class _NumberSchema(OutputSchema):
         return self.low, self.high
 
 
-@dataclass(frozen=True)
 class ScoreSchema(_NumberSchema):
     """Ask for one number on a scale, with reasons.
 
@@ -166,7 +165,6 @@ class ScoreSchema(_NumberSchema):
         return text, scores if len(scores) > 1 else scores[0]
 
 
-@dataclass(frozen=True)
 class PairSchema(ScoreSchema):
     """Ask for a score for each of two answers."""
 
@@ -228,7 +226,6 @@ class TextSchema(OutputSchema):
         return not self.whole and bool(text.strip())
 
 
-@dataclass(frozen=True)
 class VoteSchema(OutputSchema):
     """Ask for a vote for one of the two answers (value ``"1"`` or ``"2"``)."""
 
@@ -284,7 +281,6 @@ class StepsSchema(OutputSchema):
         return StepsSchema(bounded=True, shown=self.shown)
 
 
-@dataclass(frozen=True)
 class RatingSchema(_NumberSchema):
     """Ask for one number of a scale and nothing else, as plain text, so that the score's token can be found."""
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 from typing import ClassVar, TypeVar
@@ -242,7 +241,6 @@ _LIST_MARK = re.compile(r"\A(?:[-•+*>] |\(?\d{1,2}[.)] |\[[xX ]\] )+")
 _AROUND = "\x00 .!,;:*_~#()[]{}|=+—-•✓✔✅☑👍"
 
 
-@dataclass(frozen=True)
 class _Declarations(Grammar[bool]):
     what: ClassVar[str] = "declaration"
     is_answer: ClassVar[bool] = False

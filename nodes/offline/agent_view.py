@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from ..delimiters import Section
 from .features import FEATURES, Case, profile, weights_of
@@ -18,8 +17,7 @@ Qualities = tuple[float, ...]
 """One quality for a score, two for a comparison; each from 0 to 1."""
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
+class Evidence(NamedTuple):
     """Hold what a feature says of the text, or of both answers: a quality and a clause for each."""
 
     name: str
@@ -29,8 +27,7 @@ class Evidence:
     clauses: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Spoken:
+class Spoken(NamedTuple):
     """Hold a turn of the debate so far, as the prompt quotes it; ``role`` is its agent's name without numbers."""
 
     agent: str
@@ -38,8 +35,7 @@ class Spoken:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Response:
+class Response(NamedTuple):
     """Hold what an agent says: its prose, and the values that its form asks for.
 
     Attributes:
@@ -155,7 +151,7 @@ class View:
     def emphasised(self, evidence: Iterable[Evidence]) -> tuple[Evidence, ...]:
         """Return evidence as one of several agents weighs it: every third piece, another for each, counts double."""
         return tuple(
-            replace(piece, weight=2 * piece.weight) if self.index and i % 3 == self.index % 3 else piece
+            piece._replace(weight=2 * piece.weight) if self.index and i % 3 == self.index % 3 else piece
             for i, piece in enumerate(evidence)
         )
 

@@ -14,12 +14,11 @@ import re
 import tomllib
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 WORDS: dict[str, Any] = tomllib.loads(Path(__file__).with_name("words.toml").read_text(encoding="utf-8"))
 """Words, personas of critics and weights, as the file has them."""
@@ -37,8 +36,7 @@ _SENTENCE_END = re.compile(r"(?<=[.!?…])[\"'”\u2019)\]]*\s+|(?<=[。\uff01\u
 _ENDINGS = ("ing", "ed", "es", "s")
 
 
-@dataclass(frozen=True, slots=True)
-class Sentence:
+class Sentence(NamedTuple):
     """Hold one sentence: its text, its words in lower case, and the stems of its content words."""
 
     text: str
@@ -46,8 +44,7 @@ class Sentence:
     stems: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Profile:
+class Profile(NamedTuple):
     """Hold a text with everything that the features count, each counted once.
 
     Attributes:
@@ -148,8 +145,7 @@ def many(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
+class Case(NamedTuple):
     """Hold the text that is judged and the texts that it is compared with, which are empty where there are none.
 
     Attributes:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping
 from itertools import cycle
 from operator import itemgetter
 from typing import Any
@@ -122,16 +121,15 @@ def as_text(response: Response, form: str) -> str:
     return "\n".join(lines)
 
 
-def as_json(response: Response, properties: Iterable[str], high: float | None = None) -> str:
+def as_json(response: Response, schemas: Mapping[str, Any], high: float | None = None) -> str:
     """Write a reply as the JSON object that a schema asks for.
 
     Args:
         response: what the role says.
-        properties: names of the object's properties, or name to schema: one whose name means nothing to the offline
-            judge is filled in by its type.
+        schemas: of the object's properties; one whose name means nothing to the offline judge is filled in by its type.
         high: the highest score; numbers whose maxima add up to it are parts of the score.
 
-    >>> as_json(Response("Well put.", values=(4.0,)), ["reasoning", "score"])
+    >>> as_json(Response("Well put.", values=(4.0,)), {"reasoning": {}, "score": {}})
     '{"reasoning": "Well put.", "score": 4.0}'
     >>> as_json(Response("Well put.", values=(4.5,)), {"grade": {"type": "integer"}, "why": {"type": "string"}})
     '{"grade": 4, "why": "Well put."}'
@@ -139,14 +137,13 @@ def as_json(response: Response, properties: Iterable[str], high: float | None = 
     Raises:
         ValueError: the schema asks for a property of which neither name nor type says what it is to be.
     """
-    schemas = properties if isinstance(properties, Mapping) else {name: {} for name in properties}
     values = response.values
     most = [schema["maximum"] for schema in schemas.values() if "maximum" in schema]
     if values and high is not None and len(most) != len(values) and sum(most) == high * len(values):
         # Each value is divided into whole parts: of 63 in six parts, the first three are 11 and the others 10.
         parts = len(most) // len(values)
         values = tuple((value + parts - 1 - part) // parts for part in range(parts) for value in values)
-    return json.dumps(_object(replace(response, values=values), schemas), ensure_ascii=False)
+    return json.dumps(_object(response._replace(values=values), schemas), ensure_ascii=False)
 
 
 _FIELDS: dict[str, Callable[[Response], Any]] = {

@@ -10,7 +10,6 @@ All look at the same evidence; several agents of one role stress different piece
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from itertools import cycle, islice
 from typing import Any
 
@@ -110,7 +109,7 @@ def judge(view: View) -> Response:
         rest = sorted((p for p in view.evidence if p not in raised), key=lambda p: -distance(p.qualities))
         names = listed([piece.name for piece in rest[:3]]) or "all of this"
         return Response(f"Both sides should say more clearly how the answers differ, above all in {names}.")
-    return view.verdict([replace(p, weight=2 * p.weight) if p in raised else p for p in view.evidence])
+    return view.verdict([p._replace(weight=2 * p.weight) if p in raised else p for p in view.evidence])
 
 
 def unfamiliar(view: View) -> Response:

@@ -12,10 +12,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal, NotRequired, get_args
 
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import END, StateGraph
 from langgraph.runtime import get_runtime
 from langgraph.types import Send
 from typing_extensions import TypedDict
@@ -73,7 +72,6 @@ _KIND = re.compile(r"^\W*kind\W*(argument|repetition|concession)\W*$", re.IGNORE
 _ANSWERS = re.compile(r"^\W*answers\W*(yes|no)\W*$", re.IGNORECASE | re.MULTILINE)
 
 
-@dataclass(frozen=True)
 class TurnLabelSchema(OutputSchema):
     """Ask for the kind of a speech, and whether it answers the one before; the value is both in a word each."""
 
@@ -138,9 +136,8 @@ def audit(models: Models | None = None, **settings: Any) -> StateGraph[Any, Any,
         return {"labels": [turn_label], "transcript": [answered]}
 
     builder = StepGraph(AuditState, input_schema=AuditInput, output_schema=AuditOutput)
-    builder.step("prepare", _prepared)
+    builder.begin(_prepared)
     builder.add_node("auditor", AsyncNode("auditor", label, one_of_several=True))
-    builder.add_edge(START, "prepare")
     builder.add_conditional_edges("prepare", SyncFunction("each_speech", _each_speech), ["auditor", END])
     builder.add_edge("auditor", END)
     return builder

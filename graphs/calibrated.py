@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, NotRequired, Unpack, cast
 
-from langgraph.graph import END, StateGraph
+from langgraph.graph import StateGraph
 
 from ..nodes.bound_judge import Models
 from ..nodes.verdicts import joint_verdict, swap_answers
@@ -69,8 +69,6 @@ protocol = wrapper_record(
 class BothOrders(Wrapper[CalibratedSettings]):
     """Run a judge in both orders of the answers side by side, and weigh the two outcomes."""
 
-    called = "calibrated"
-
     def __init__(self, judges: Judges[CalibratedSettings]) -> None:
         super().__init__(OrdersState, judges, CompareInput)
 
@@ -97,8 +95,7 @@ class BothOrders(Wrapper[CalibratedSettings]):
             self.judge(order, "of", partial(heard, order), partial(shown, order), mark=mark)
             self.add_edge("prepare", order)
             self.add_edge(order, "weigh")
-        self.step("weigh", weigh)
-        self.add_edge("weigh", END)
+        self.end("weigh", weigh)
 
     def check(self, task: ScoreTask | CompareTask) -> None:
         """Check also that the task has two answers."""

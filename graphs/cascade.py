@@ -19,7 +19,7 @@ from functools import partial
 from math import inf
 from typing import Any, NotRequired, Unpack, cast
 
-from langgraph.graph import END, StateGraph
+from langgraph.graph import StateGraph
 
 from ..nodes.bound_judge import Models
 from ..state.graph_state import JudgeOutput
@@ -105,8 +105,6 @@ def escalation_reason(verdict: Verdict, settings: CascadeSettings) -> str | None
 class Cascade(Wrapper[CascadeSettings]):
     """A graph with a cheap judge, and an expensive one for verdicts in doubt."""
 
-    called = "cascade"
-
     def __init__(self, judges: Judges[CascadeSettings], doubt: Doubt | None = None) -> None:
         super().__init__(CascadeState, judges)
 
@@ -123,11 +121,10 @@ class Cascade(Wrapper[CascadeSettings]):
 
         for stage in judges.slots:
             self.judge(stage, stage, partial(heard, stage), mark=partial(_staged, stage))
-        self.step("conclude", self._conclude)
+        self.end("conclude", self._conclude)
         self.add_edge("prepare", "cheap")
         self.fork("cheap", in_doubt, {"in_doubt": "expensive", "sure": "conclude"})
         self.add_edge("expensive", "conclude")
-        self.add_edge("conclude", END)
 
     def _conclude(self, state: CascadeState) -> dict[str, Any]:
         """Return the last verdict with the usage of both protocols."""

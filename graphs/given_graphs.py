@@ -108,7 +108,8 @@ def name_of(judge: NameOrGraph | RemoteJudge) -> str:
     if bound := getattr(builder, "bound_judge", None):
         return str(bound.protocol)
     if isinstance(builder, Wrapper):
-        return "-".join([builder.called, *(name_of(slot.graph) for slot in builder.judges.slots.values())])
+        inside = [name_of(slot.graph) for slot in builder.judges.slots.values()]
+        return "-".join([builder.judges.bound.called, *inside])
     return NAMELESS
 
 

@@ -21,7 +21,7 @@ from itertools import combinations
 from statistics import fmean
 from typing import Annotated, Any, Literal, NotRequired, cast, get_args
 
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import StateGraph
 from langgraph.types import Send
 from pydantic import Field
 from typing_extensions import TypedDict
@@ -116,13 +116,11 @@ def ranked(
     def concluded(state: RankedState) -> dict[str, Any]:
         return elect(rule, len(state["answers"]), state["comparisons"], approve_from)
 
-    builder.step("prepare", _prepared)
+    builder.begin(_prepared)
     builder.add_node("judge", nested_judge_node(slot, _task, _heard, mark=_mark))
-    builder.step("elect", concluded)
-    builder.add_edge(START, "prepare")
+    builder.end("elect", concluded)
     builder.add_conditional_edges("prepare", SyncFunction("every_two", _every_two), ["judge"])
     builder.add_edge("judge", "elect")
-    builder.add_edge("elect", END)
     return builder
 
 

@@ -16,11 +16,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Annotated, Any, Literal, NamedTuple, NotRequired, cast
+from typing import Annotated, Any, Literal, NotRequired, cast
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda, RunnablePassthrough
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import StateGraph
 from langgraph.pregel.protocol import PregelProtocol
 from langgraph.runtime import get_runtime
 from pydantic import Field
@@ -108,23 +108,55 @@ def refine(
     """
     check_tries(tries)
     slot = slot_of(judge)
+
+    def prepared(state: RefineState) -> dict[str, Any]:
+        """Check the task, and whether a text can be good enough for it."""
+        given = state.get("task") or {}
+        if given.get("kind", "score") != "score":
+            raise UsageError("refine writes one text, but a task of the kind 'compare' has two answers")
+        task = _task(given)
+        check_until(until, task.aspect)
+        whole = {**task.model_dump(mode="json"), "candidate": given.get("candidate")}
+        return {**emptied(RefineState), "task": whole, "candidate": given.get("candidate")}
+
+    def after_judge(state: RefineState) -> str:
+        """Have the text written anew if it is not good enough, and there are tries left."""
+        verdict = state["tries"][-1]["verdict"]
+        if verdict is None:
+            return "judge_failed"
+        if verdict["score"] >= until:
+            return "good_enough"
+        return "objection" if len(state["tries"]) < tries else "out_of_tries"
+
+    def concluded(state: RefineState) -> dict[str, Any]:
+        """Return the best text with its verdict; of equals the latest, which has met more objections."""
+        done = state["tries"]
+        ended = after_write(state) if state.get("error") else after_judge(state)
+        scores = [attempt["verdict"]["score"] if attempt["verdict"] else None for attempt in done]
+        judged = [(score, place) for place, score in enumerate(scores) if score is not None]
+        best = max(judged)[1] if judged else len(done) - 1
+        verdict = done[best]["verdict"]
+        if verdict is not None:
+            about = {"try": best + 1, "tries": len(done), "until": until, "ended": ended, "scores": scores}
+            details = {**(verdict.get("details") or {}), "refine": about}
+            verdict = {**verdict, **usage_of_turns(state["transcript"]).flat(), "details": details}
+        error = state.get("error") or done[-1]["error"]
+        return {"candidate": done[best]["candidate"], "verdict": verdict, "ended": ended, "error": error}
+
     builder = StepGraph(
         RefineState, context_schema=slot.context_schema, input_schema=RefineInput, output_schema=RefineOutput
     )
-    limits = _Limits(until, tries)
-    builder.step("prepare", limits.prepared)
+    builder.begin(prepared)
     builder.add_node("write", _writing_node(writer))
     asked = nested_judge_node(
         slot, lambda s: {"task": {**s["task"], "candidate": s.get("candidate")}}, _judged, mark=_mark
     )
     builder.add_node("judge", softly(asked, _unjudged))
-    builder.step("conclude", limits.concluded)
-    builder.add_edge(START, "prepare")
+    builder.end("conclude", concluded)
     builder.fork("prepare", after_prepare, {"nothing_written": "write", "draft_given": "judge"})
     builder.fork("write", after_write, {"written": "judge", "writer_failed": "conclude"})
     ends = dict.fromkeys(("good_enough", "out_of_tries", "judge_failed"), "conclude")
-    builder.fork("judge", limits.after_judge, {"objection": "write", **ends})
-    builder.add_edge("conclude", END)
+    builder.fork("judge", after_judge, {"objection": "write", **ends})
     return builder
 
 
@@ -172,46 +204,6 @@ def after_prepare(state: RefineState) -> str:
 def after_write(state: RefineState) -> str:
     """Judge what was written."""
     return "writer_failed" if state.get("error") else "written"
-
-
-class _Limits(NamedTuple):
-    until: float
-    tries: int
-
-    def prepared(self, state: RefineState) -> dict[str, Any]:
-        """Check the task, and whether a text can be good enough for it."""
-        given = state.get("task") or {}
-        if given.get("kind", "score") != "score":
-            raise UsageError("refine writes one text, but a task of the kind 'compare' has two answers")
-        task = _task(given)
-        check_until(self.until, task.aspect)
-        whole = {**task.model_dump(mode="json"), "candidate": given.get("candidate")}
-        return {**emptied(RefineState), "task": whole, "candidate": given.get("candidate")}
-
-    def after_judge(self, state: RefineState) -> str:
-        """Have the text written anew if it is not good enough, and there are tries left."""
-        verdict = state["tries"][-1]["verdict"]
-        if verdict is None:
-            return "judge_failed"
-        if verdict["score"] >= self.until:
-            return "good_enough"
-        return "objection" if len(state["tries"]) < self.tries else "out_of_tries"
-
-    def concluded(self, state: RefineState) -> dict[str, Any]:
-        """Return the best text with its verdict; of equals the latest, which has met more objections."""
-        tries = state["tries"]
-        ended = after_write(state) if state.get("error") else self.after_judge(state)
-        scores = [attempt["verdict"]["score"] if attempt["verdict"] else None for attempt in tries]
-        judged = [(score, place) for place, score in enumerate(scores) if score is not None]
-        best = max(judged)[1] if judged else len(tries) - 1
-        verdict = tries[best]["verdict"]
-        if verdict is not None:
-            about = {"try": best + 1, "tries": len(tries), "until": self.until, "ended": ended}
-            about["scores"] = scores
-            details = {**(verdict.get("details") or {}), "refine": about}
-            verdict = {**verdict, **usage_of_turns(state["transcript"]).flat(), "details": details}
-        error = state.get("error") or tries[-1]["error"]
-        return {"candidate": tries[best]["candidate"], "verdict": verdict, "ended": ended, "error": error}
 
 
 def _task(given: Mapping[str, Any]) -> ScoreTask:

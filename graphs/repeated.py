@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, Unpack, cast
 
-from langgraph.graph import END, StateGraph
+from langgraph.graph import StateGraph
 from langgraph.types import Send
 
 from ..nodes.bound_judge import Models
@@ -73,8 +73,6 @@ def repeated(
 class Repeats(Wrapper[RepeatedSettings]):
     """A graph that runs a judge several times side by side and weighs its verdicts."""
 
-    called = "repeated"
-
     def __init__(self, judges: Judges[RepeatedSettings]) -> None:
         super().__init__(RepeatsState, judges)
 
@@ -87,10 +85,9 @@ class Repeats(Wrapper[RepeatedSettings]):
             return self.concluded(weigh_repeats(state["outcomes"], self.settings().by))
 
         self.judge("judge", "of", _marked, metadata=_metadata, mark=_mark)
-        self.step("weigh", weigh)
+        self.end("weigh", weigh)
         self.add_conditional_edges("prepare", SyncFunction("runs", runs), ["judge"])
         self.add_edge("judge", "weigh")
-        self.add_edge("weigh", END)
 
 
 def weigh_repeats(outcomes: Sequence[JudgeOutput], by: Literal["average", "vote"] = "average") -> Verdict:

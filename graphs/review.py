@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NotRequired, Unpack
 
-from langgraph.graph import END, StateGraph
+from langgraph.graph import StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
 from ..nodes.agent_runtime import without_models
@@ -88,8 +88,6 @@ def review(graph: AnyJudge, when: str | Sequence[str] = IN_DOUBT) -> StateGraph[
 class Review(Wrapper[ReviewSettings]):
     """A graph that runs a judge and has a person review its verdict where a rule holds."""
 
-    called = "review"
-
     def __init__(self, judges: Judges[ReviewSettings]) -> None:
         super().__init__(ReviewState, judges)
         _check_chosen(judges.bound, judges.slots["of"].graph)
@@ -105,11 +103,10 @@ class Review(Wrapper[ReviewSettings]):
 
         self.judge("judge", "of", judged)
         self.step("human", _human)
-        self.step("conclude", lambda state: self.concluded(verdict_in(state.get("outcome"))))
+        self.end("conclude", lambda state: self.concluded(verdict_in(state.get("outcome"))))
         self.add_edge("prepare", "judge")
         self.fork("judge", asks_person, {"a_rule_holds": "human", "no_rule_holds": "conclude"})
         self.add_edge("human", "conclude")
-        self.add_edge("conclude", END)
 
     def check(self, task: ScoreTask | CompareTask) -> None:
         """Check also that the rules can hold of the judge that the run chooses."""

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from functools import partial
-from typing import Annotated, Any, ClassVar, Generic, Literal, NotRequired, TypeVar, cast, get_args
+from typing import Annotated, Any, Generic, Literal, NotRequired, TypeVar, cast, get_args
 
-from langgraph.graph import START
+from langgraph.graph import END, START
 from typing_extensions import TypedDict
 
 from ..nodes.bound_judge import BoundJudge, Models, OwnModel, is_role, split_models
@@ -233,6 +233,16 @@ class StepGraph(JudgeGraphBuilder):
         """Add a node that calls no model."""
         self.add_node(name, SyncFunction(name, work))
 
+    def begin(self, work: Callable[[Any], dict[str, Any]]) -> None:
+        """Add the node ``prepare``, with which every run begins."""
+        self.step("prepare", work)
+        self.add_edge(START, "prepare")
+
+    def end(self, name: str, work: Callable[[Any], dict[str, Any]]) -> None:
+        """Add a node that calls no model, and is the last one."""
+        self.step(name, work)
+        self.add_edge(name, END)
+
     def fork(self, source: str, router: Callable[[Any], str], targets: Mapping[str, str]) -> None:
         """Add a conditional edge: a pure function of the state names the outcome, which leads to a node."""
         labels = labels_of(targets)
@@ -245,12 +255,9 @@ class Wrapper(StepGraph, Generic[WrapperSettingsT]):
     """A graph that checks its task and hands it to judges; each wrapper adds its nodes behind ``prepare``.
 
     Attributes:
-        called: what the wrapper is called in the name of a judge, as in ``calibrated-debate``.
         bound_judge: of a registered protocol its bound settings and judges.
         parameters: of given graphs what the wrapper was given besides.
     """
-
-    called: ClassVar[str] = "wrapper"
 
     def __init__(
         self,
@@ -278,8 +285,7 @@ class Wrapper(StepGraph, Generic[WrapperSettingsT]):
             self.check(task)
             return {**emptied(state), "task": task.model_dump(mode="json")}
 
-        self.step("prepare", prepare)
-        self.add_edge(START, "prepare")
+        self.begin(prepare)
 
     def settings(self) -> WrapperSettingsT:
         """Return the settings of the run."""

@@ -24,6 +24,7 @@ from collections.abc import (
 )
 from contextlib import nullcontext
 from contextvars import ContextVar
+from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, Generic, NamedTuple
 
@@ -315,21 +316,19 @@ class ProtocolGraph(JudgeGraphBuilder, Generic[SettingsT]):
         return {**after, "scores": before.get("scores") or [], "round": last}
 
 
+@dataclass(eq=False, repr=False)
 class AsyncNode(Runnable[Any, Any]):
     """An async function as a node of a graph that may also be run with ``.invoke()``.
 
-    Args:
+    Attributes:
         name: of the node.
         body: the function.
         one_of_several: whether it runs for several agents at once, of whom one may fail.
     """
 
-    def __init__(
-        self, name: str, body: Callable[[Any], Coroutine[Any, Any, Any]], one_of_several: bool = False
-    ) -> None:
-        self.name = name
-        self._body = body
-        self._one_of_several = one_of_several
+    name: str
+    body: Callable[[Any], Coroutine[Any, Any, Any]]
+    one_of_several: bool = False
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
         given = config or var_child_runnable_config.get() or {}
@@ -337,11 +336,11 @@ class AsyncNode(Runnable[Any, Any]):
         # Without a thread, nothing can be resumed.
         with nullcontext() if thread is None else replies_kept(thread):
             # Those who are asked side by side are known by their tasks.
-            work = self._body(input)
-            return await (asyncio.create_task(work) if self._one_of_several else work)
+            work = self.body(input)
+            return await (asyncio.create_task(work) if self.one_of_several else work)
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
-        with threads_side_by_side(get_runtime()) if self._one_of_several else nullcontext():
+        with threads_side_by_side(get_runtime()) if self.one_of_several else nullcontext():
             return run_blocking(self.ainvoke(input))
 
 

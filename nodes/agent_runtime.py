@@ -12,7 +12,7 @@ import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
-from typing import Any, Generic, cast
+from typing import Any, Generic, NamedTuple, cast
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 from langgraph.runtime import get_runtime
@@ -81,8 +81,7 @@ class Question:
         return f"{self.agent}, round {self.round}"
 
 
-@dataclass(frozen=True)
-class Answer:
+class Answer(NamedTuple):
     """Hold an agent's turn with its warnings; ``tokens`` where log-probabilities were asked for."""
 
     turn: Turn
@@ -95,8 +94,7 @@ class Answer:
         return {"transcript": [self.turn], "warnings": list(self.warnings)}
 
 
-@dataclass(frozen=True)
-class Samples:
+class Samples(NamedTuple):
     """Hold the turns of one question that was asked several times; an unreadable one has the value None."""
 
     turns: tuple[Turn, ...]

@@ -12,7 +12,7 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from ..state.errors import ReplyError
 from ..state.graph_state import JudgeState
@@ -34,8 +34,7 @@ from .prompt_context import Instruction, discussion, task_of
 from .replies.own_words import own_words, plain
 
 
-@dataclass(frozen=True)
-class Criterion:
+class Criterion(NamedTuple):
     """Name one of the six criteria on which each answer is given points, and its meaning for the prompt."""
 
     name: str

@@ -15,9 +15,8 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from statistics import fmean, stdev
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from .transcript import Score
 from .verdict import Winner, winner_of
@@ -140,8 +139,7 @@ NEGLIGIBLE = 1e-3
 _MARKS = " \t\r\n\u2581\u0120"
 
 
-@dataclass(frozen=True)
-class Expectation:
+class Expectation(NamedTuple):
     """Hold an expected score, and the distribution whose mean it is.
 
     Attributes:

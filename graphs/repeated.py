@@ -165,9 +165,7 @@ def _marked(run: Mapping[str, Any], outcome: JudgeOutput) -> dict[str, Any]:
 
 def calls(settings: RepeatedSettings, kind: TaskKind, can: Can) -> CallsByRole:
     """Count the calls of the protocol inside, once for each run."""
-    return {
-        role: of_role * settings.k for role, of_role in calls_inside("calls", settings, kind, can).items()
-    }
+    return {role: once * settings.k for role, once in calls_inside("calls", settings, kind, can).items()}
 
 
 protocol = wrapper_record(

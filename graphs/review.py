@@ -208,9 +208,7 @@ def _can_hold(rule: Rule, builder: Any, kind: TaskKind | None, repeats: int) -> 
         return "compare" in kinds and (rule.name == "gap" or number_of_orders(settings, "compare") > 1)
     # Several agents of a role judge the same where it is asked more often than answers are shown.
     juries = [role for role, of_role in protocol.role_kinds.items() if of_role in ("votes", "panel")]
-    calls = {
-        task_kind: protocol.calls(settings, task_kind, lambda _role, _what: False) for task_kind in kinds
-    }
+    calls = {k: protocol.calls(settings, k, lambda _role, _what: False) for k in kinds}
     return any(calls[k][role].most > number_of_orders(settings, k) for k in kinds for role in juries)
 
 

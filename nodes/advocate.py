@@ -35,12 +35,11 @@ async def advocate_of_team(state: AgentState, runtime: AgentRuntime[MoreSettings
     Shown: the case; from round 2 on the team's record; if they collaborate, what teammates have just said.
     """
     settings, round, side = runtime.settings, state["round"], side_of_agent(state["agent"])
-    mates = [
-        turn for turn in turns_of_round(state, "advocate", round) if side_of_agent(turn["agent"]) == side
-    ]
+    speakers = [turn["agent"] for turn in turns_of_round(state, "advocate", round)]
+    heard = side in map(side_of_agent, speakers)
     number = int(state["agent"].rpartition("_")[2])
     lead = " and ".join(leading_criteria(number, settings.advocates)).lower()
-    team = {"number": number, "advocates": settings.advocates, "lead": lead, "heard": bool(mates)}
+    team = {"number": number, "advocates": settings.advocates, "lead": lead, "heard": heard}
     given = {**team, "round": round, "rounds": settings.rounds}
     return await _argument(state, runtime, "in_team", record_of(state, side, round), given)
 

@@ -281,10 +281,8 @@ class AgentRuntime(Generic[SettingsT]):
             return [SystemMessage(system), HumanMessage(user)]
         attached = self.prompts.render("shared/attached", names=list(media))
         # Before the text, as providers advise: they are the same for all agents, so that a prefix cache keeps them.
-        return [
-            SystemMessage(f"{system}\n\n{attached}"),
-            HumanMessage([*model.sent(media), text_block(user)]),
-        ]
+        content: list[str | dict[str, Any]] = [*model.sent(media), text_block(user)]
+        return [SystemMessage(f"{system}\n\n{attached}"), HumanMessage(content)]
 
     def _asks_for_json(self, model: LoadedModel) -> bool:
         return self.settings.structured == "auto" and model.form != "text"

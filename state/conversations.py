@@ -120,9 +120,7 @@ def before_last_answers(entries: Sequence[Entry], answers: int = 1) -> tuple[str
     """
     entries = [entry for entry in entries if entry.kind != "reasoning"]
     pairs = enumerate(pairwise(entries))
-    calling = {
-        place for place, (entry, after) in pairs if (after.kind, after.message) == ("call", entry.message)
-    }
+    calling = {at for at, (entry, after) in pairs if (after.kind, after.message) == ("call", entry.message)}
     spoken = [place for place, entry in enumerate(entries) if entry.answers]
     final = [place for place in spoken if place not in calling]
     # Whoever hands over in the message of its answer has given none without a call.

@@ -154,12 +154,9 @@ def agreed(reply: str, values: Sequence[ScalarT], what: str) -> ScalarT:
     """
     for other in values:
         if other != values[-1]:
-            first, second = (
-                written(value) if isinstance(value, float) else value for value in (other, values[-1])
-            )
-            raise ReplyError(
-                f"The reply states both {first} and {second} as its {what}.", reply, "contradictory"
-            )
+            both = (written(v) if isinstance(v, float) else v for v in (other, values[-1]))
+            problem = f"The reply states both {' and '.join(both)} as its {what}."
+            raise ReplyError(problem, reply, "contradictory")
     return values[-1]
 
 

@@ -82,9 +82,8 @@ class WrapperSettings(Settings):
     def handed_to(self, place: str) -> dict[str, Any]:
         """Return the settings of the protocol in this place; its own win over those that all share."""
         own = getattr(self, self.places[place])
-        shared = {
-            name: value for name, value in explicitly_set(self).items() if name in Settings.model_fields
-        }
+        chosen = explicitly_set(self)
+        shared = {name: value for name, value in chosen.items() if name in Settings.model_fields}
         return {**shared, **own, **_models(shared, own)}
 
 

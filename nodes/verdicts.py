@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 from ..state.aggregation import majority_vote, mean_by_round, mean_of, swapped, winner_by_mean
 from ..state.errors import UsageError
@@ -28,8 +28,6 @@ from .agent_runtime import AgentRuntime
 from .courtroom import SIDES
 from .replies.shown import verdict_warnings
 from .server_rules import check_size
-
-StateT = TypeVar("StateT", bound=JudgeState)
 
 
 def number_of_orders(settings: Settings, kind: TaskKind) -> int:
@@ -52,15 +50,13 @@ def turns_in_order(state: JudgeState, order: int) -> list[Turn]:
     return [turn for turn in state["transcript"] if turn.get("order", order) == order]
 
 
-def as_shown(state: StateT, order: int) -> StateT:
-    """Return the state as agents of this order see it: the answers, the scores and the turns' values in that order."""
-    if len(state["orders"]) < 2:
-        return state
+def as_shown(state: JudgeState, order: int) -> JudgeState:
+    """Return the state as agents of one of two orders see it: the answers and the turns' values in that order."""
     turns = turns_in_order(state, order)
     if order == 1:
-        return cast("StateT", {**state, "transcript": turns})
+        return {**state, "transcript": turns}
     shown = [cast("Turn", {**turn, "value": swapped(turn["value"])}) for turn in turns]
-    return cast("StateT", {**state, "task": swap_answers(state["task"]), "transcript": shown})
+    return {**state, "task": swap_answers(state["task"]), "transcript": shown}
 
 
 def orders_shown(state: JudgeState, _settings: Settings) -> str:

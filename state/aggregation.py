@@ -4,7 +4,6 @@ An expected score (G-Eval: Liu et al. 2023, 2.2) comes from token log-probabilit
 
 expected_score         from the tokens that were likely in place of the one that states the score
 expected_from_samples  from scores that were read from several replies to one question
-token_mass             the shares of labels of any kind (``m`` and ``M``, ``A`` and ``B``) among likely tokens
 score_tokens           finds the place of the score among the tokens of a reply
 
 Probability on tokens that are no value of the scale is dropped, and the rest is normalised.
@@ -129,9 +128,6 @@ def mean_by_round(runs: Sequence[Sequence[Score]]) -> list[Score]:
     return [mean_of(scores) for scores in zip(*padded, strict=True)]
 
 
-TopTokens = Mapping[str, float] | Sequence[Mapping[str, Any]]
-"""Natural log-probabilities by token, or a provider's list of ``{"token": ..., "logprob": ...}``."""
-
 NEGLIGIBLE = 1e-3
 """A share of probability that is too small to change a score in the digits that are reported."""
 
@@ -158,11 +154,11 @@ class Expectation(NamedTuple):
         return {f"{value:g}": share for value, share in self.distribution.items()}
 
 
-def expected_score(top_logprobs: TopTokens, low: float, high: float) -> Expectation:
+def expected_score(likely: Iterable[Mapping[str, Any]], low: float, high: float) -> Expectation:
     """Return the expectation over the whole numbers of a scale, from the tokens that were likely in one place.
 
     Args:
-        top_logprobs: the likely tokens with their natural log-probabilities.
+        likely: the likely tokens with their natural log-probabilities, as ``{"token": ..., "logprob": ...}``.
         low: lowest value of the scale, 0 or more.
         high: highest value of the scale.
 
@@ -170,13 +166,22 @@ def expected_score(top_logprobs: TopTokens, low: float, high: float) -> Expectat
         ValueError: no token is a value of the scale; or a token may be a value or only a part of one (``1`` of
             ``10``, where nothing shows that the model writes 10 as one token; ``1`` of ``-1``).
 
-    >>> expected = expected_score({"4": math.log(0.6), " 5": math.log(0.2), "The": math.log(0.2)}, 1, 5)
+    >>> shares = {"4": 0.6, " 5": 0.2, "The": 0.2}
+    >>> expected = expected_score([{"token": t, "logprob": math.log(p)} for t, p in shares.items()], 1, 5)
     >>> round(expected.value, 6), round(expected.dropped, 6)
     (4.25, 0.2)
     """
     if low < 0:
         raise ValueError(f"the scale begins at {low:g}, and a sign and its number are several tokens")
-    shares, dropped = token_mass(top_logprobs, lambda token: _scale_value(token, low, high))
+    mass: dict[str, float] = {}
+    # Added up: a server may list a token twice, such as two that it decodes to the same text.
+    for entry in likely:
+        if (label := _scale_value(entry["token"], low, high)) is not None:
+            mass[label] = mass.get(label, 0.0) + math.exp(entry["logprob"])
+    whole = math.fsum(mass.values())
+    if whole <= 0:
+        raise ValueError("none of the likely tokens is one of those asked for")
+    shares = {label: part / whole for label, part in mass.items()}
     # A label of two digits among the tokens shows that the model writes such numbers as one token.
     if all(len(label) == 1 for label in shares):
         # Else ``1`` may be the first token of 10; ``0`` begins no longer number, and 2 begins none on a scale to 10.
@@ -188,7 +193,8 @@ def expected_score(top_logprobs: TopTokens, low: float, high: float) -> Expectat
             )
     distribution = {float(label): shares[label] for label in sorted(shares, key=int)}
     mean = math.fsum(value * share for value, share in distribution.items())
-    return Expectation(mean, distribution, dropped)
+    # Rounded, since probabilities of tokens that add up to 1 miss it by some last bits.
+    return Expectation(mean, distribution, max(0.0, round(1.0 - whole, 12)))
 
 
 def expected_from_samples(values: Iterable[float]) -> Expectation:
@@ -205,38 +211,6 @@ def expected_from_samples(values: Iterable[float]) -> Expectation:
         raise ValueError("an expectation needs at least one sample")
     distribution = {value: counts[value] / counts.total() for value in sorted(counts)}
     return Expectation(math.fsum(v * n for v, n in counts.items()) / counts.total(), distribution)
-
-
-def token_mass(
-    top_logprobs: TopTokens, label_of: Callable[[str], str | None]
-) -> tuple[dict[str, float], float]:
-    """Return each label's share of the probability of all labels, and the probability of all other tokens.
-
-    Args:
-        top_logprobs: the likely tokens with their natural log-probabilities.
-        label_of: returns the label that a token stands for, or None.
-
-    Raises:
-        ValueError: no token stands for a label.
-
-    >>> token_mass({"M": math.log(0.5), "m": math.log(0.25)}, {"M": "M"}.get)
-    ({'M': 1.0}, 0.5)
-    """
-    mass: dict[str, float] = {}
-    pairs: Iterable[tuple[str, float]]
-    if isinstance(top_logprobs, Mapping):
-        pairs = top_logprobs.items()
-    else:
-        # No dict: a server may list a token twice, such as two that it decodes to the same text.
-        pairs = [(entry["token"], entry["logprob"]) for entry in top_logprobs]
-    for token, logprob in pairs:
-        if (label := label_of(token)) is not None:
-            mass[label] = mass.get(label, 0.0) + math.exp(logprob)
-    whole = math.fsum(mass.values())
-    if whole <= 0:
-        raise ValueError("none of the likely tokens is one of those asked for")
-    # Rounded, since probabilities of tokens that add up to 1 miss it by some last bits.
-    return {label: part / whole for label, part in mass.items()}, max(0.0, round(1.0 - whole, 12))
 
 
 def score_tokens(

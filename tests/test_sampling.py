@@ -46,7 +46,7 @@ def logs(**probabilities: float) -> dict[str, float]:
 def test_values_on_the_scale_are_weighed_by_their_share_of_the_probability(
     top: dict[str, float], low: float, high: float, shares: dict[str, float], dropped: float
 ) -> None:
-    found = expected_score(top, low, high)
+    found = expected_score([{"token": token, "logprob": p} for token, p in top.items()], low, high)
     assert found.value == pytest.approx(sum(float(name) * share for name, share in shares.items()))
     assert {name: share for name, share in found.by_name.items() if share} == pytest.approx(shares)
     assert found.dropped == pytest.approx(dropped)
@@ -61,7 +61,7 @@ def test_values_on_the_scale_are_weighed_by_their_share_of_the_probability(
 ])  # fmt: skip
 def test_what_gives_no_expectation(top: dict[str, float], low: float, high: float, problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
-        expected_score(top, low, high)
+        expected_score([{"token": token, "logprob": p} for token, p in top.items()], low, high)
 
 
 def tokens(*said: str) -> list[dict[str, Any]]:

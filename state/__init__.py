@@ -1,7 +1,7 @@
 """Define the data of a judgement: tasks and aspects, turns, verdicts, the typed graph state, settings, errors.
 
-Nothing in here calls a model, reads a file (but for ready-made aspects and examples) or imports another folder of the
-package.
+Nothing in here calls a model, reads a file (but for tables beside the code, such as the ready-made aspects) or imports
+another folder of the package.
 """
 
 from .aspects import ASPECTS, Aspect, find_aspect

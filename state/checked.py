@@ -9,6 +9,7 @@ import ast
 import difflib
 import re
 import sys
+import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import pairwise
@@ -31,17 +32,7 @@ from .redaction import redact
 
 _TYPE = re.compile(r"[\[(]|^(float|int|str)$")
 
-_KINDS = {
-    "is missing": "missing",
-    "must be a whole number": "int_parsing int_type int_from_float",
-    "must be a number": "float_parsing float_type",
-    "must be true or false": "bool_parsing bool_type",
-    "must be text": "string_type",
-    "must not be empty": "string_too_short",
-    "must be an object with a value for each name": "dict_type",
-    "must be an object with a value for each field": "model_type",
-    "must be a list": "list_type tuple_type",
-}
+_KINDS: dict[str, str] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 _WORDS = {kind: words for words, kinds in _KINDS.items() for kind in kinds.split()}
 """What is wrong with a value, by pydantic's type of error; for other types, pydantic's own words are taken."""
 

@@ -5,7 +5,9 @@ baselines; G-Eval and FairEval; the courtroom protocols.
 from __future__ import annotations
 
 import difflib
+import tomllib
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, get_args
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
@@ -105,13 +107,8 @@ def _contradict(given: Mapping[str, Any]) -> bool:
     return both and given["tie_breaker"] != (given["on_unresolved"] == "tie_breaker")
 
 
-GROUPS: dict[str, tuple[str, ...]] = {
-    "diverse": ("general_public", "critic", "news_author", "psychologist", "scientist"),
-    "generic": ("general_public", "news_author", "critic"),
-    "knowledge": ("encyclopedist", "fact_checker", "teacher"),
-    "writing": ("novelist", "copy_editor", "literary_critic"),
-    "coding": ("guido_van_rossum", "code_reviewer", "test_engineer"),
-}
+_PEOPLE = tomllib.loads(Path(__file__).with_name("people.toml").read_text(encoding="utf-8"))
+GROUPS: dict[str, tuple[str, ...]] = {name: tuple(roles.split()) for name, roles in _PEOPLE["groups"].items()}
 """The roles of each group of referees (Chan et al. 2024, section 4.1 and appendix A), in speaking order."""
 
 # Some roles are in several groups; each is listed once.
@@ -275,13 +272,7 @@ class FairEvalSettings(PositionSettings):
     """How many judgements, evidence first, for each order."""
 
 
-BACKGROUNDS = (
-    "a retired ethics professor",
-    "a young environmental activist",
-    "a middle-aged business owner",
-    "a social worker in community development",
-    "a tech entrepreneur at home in AI",
-)
+BACKGROUNDS: tuple[str, ...] = tuple(_PEOPLE["jurors"]["backgrounds"])
 """The jurors' backgrounds unless the settings say otherwise (SAMRE, appendix C.3)."""
 
 

@@ -26,7 +26,7 @@ from ..nodes.court_summarizer import summarizer
 from ..nodes.courtroom import SIDES
 from ..nodes.courtroom_judge import judge_of_round, points_by_round
 from ..nodes.juror import backgrounds_of, juror
-from ..nodes.verdicts import Decision, by_jury, mean_totals
+from ..nodes.verdicts import Decision, nearest
 from ..state.graph_state import JudgeState
 from ..state.protocols import CallRange, CallsByRole, Can, Protocol, Replay, exactly
 from ..state.settings import SamreSettings
@@ -115,12 +115,40 @@ async def mean_scores(state: JudgeState, _runtime: AgentRuntime[SamreSettings]) 
     return {"details": {"mean_scores": means, "w": winner_of(means)}}
 
 
+def mean_totals(scores: Sequence[Score]) -> list[float]:
+    """Return the mean of each side's totals over the rounds held.
+
+    >>> mean_totals([[90, 80], [70, 60]])
+    [80.0, 70.0]
+    """
+    pairs = [pair for pair in scores if isinstance(pair, list)]
+    return [sum(side) / len(pairs) for side in zip(*pairs, strict=True)]
+
+
 def decide(state: JudgeState, settings: SamreSettings) -> Decision:
-    """The jury's majority wins; equal votes, or no jury: the higher mean."""
-    details: dict[str, Any] = {"criteria": points_by_round(state)}
+    """The jury's majority wins; equal votes, or no jury: the higher mean. The details hold both, and the count."""
+    turns, means = state["transcript"], mean_totals(state["scores"])
+    winner = by_means = winner_of(means)
+    turn = nearest([turn for turn in turns if turn["role"] == "judge"], means)
+    details: dict[str, Any] = {**state["details"], "criteria": points_by_round(state)}
+    jury: dict[str, Any] = {"jury_winner": None, "votes": None}
     if settings.jurors:
         details["jurors"] = backgrounds_of(settings)
-    return by_jury({**state, "details": {**state["details"], **details}}, settings)
+        # The latest turn of each: the jury may have been asked again after a turn was edited.
+        jurors = [*{turn["agent"]: turn for turn in turns if turn["role"] == "juror"}.values()]
+        ballots = [juror["value"] for juror in jurors]
+        # Votes are counted, scores added up; a void vote has the value None, and so is counted for neither side.
+        votes: dict[str, float] = {str(side): ballots.count(str(side)) for side in SIDES}
+        if scored := [ballot for ballot in ballots if isinstance(ballot, list)]:
+            votes = {str(side): sum(pair[side - 1] for pair in scored) for side in SIDES}
+        by_votes = winner_of(votes.values())
+        jury = {"jury_winner": by_votes, "votes": votes, "void_votes": ballots.count(None)}
+        if by_votes != "tie":
+            winner = by_votes
+            preferred = [winner_of(ballot) if isinstance(ballot, list) else ballot for ballot in ballots]
+            if winner in preferred:
+                turn = jurors[preferred.index(winner)]
+    return Decision(means, turn, winner, {**details, "w": by_means, "mean_scores": means, **jury})
 
 
 def build(

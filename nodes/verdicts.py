@@ -1,7 +1,7 @@
 """Make the verdict of a protocol: from the task that is checked first to what the turns come to.
 
 In this order: two answers in either order; the score after each round; the decision, by the last score or by the votes
-of referees and jurors; and the first and the last node of every protocol, which are made where its graph is wired::
+of referees; and the first and the last node of every protocol, which are made where its graph is wired::
 
     graph.agent("prepare", prepare(protocol))
     graph.agent("conclude", conclude(protocol, stop_reason))
@@ -19,13 +19,12 @@ from ..state.aggregation import majority_vote, mean_by_round, mean_of, swapped, 
 from ..state.errors import UsageError
 from ..state.graph_state import JudgeOutput, JudgeState
 from ..state.protocols import Protocol
-from ..state.settings import PositionSettings, SamreSettings, Settings
+from ..state.settings import PositionSettings, Settings
 from ..state.tasks import TaskKind, parse_task
 from ..state.transcript import RoleKind, Score, Turn, usage_of_turns
 from ..state.verdict import StopReason, Verdict, Winner, winner_of
 from ..state.verdict_warnings import repeated_words
 from .agent_runtime import AgentRuntime
-from .courtroom import SIDES
 from .replies.shown import verdict_warnings
 from .server_rules import check_size
 
@@ -187,9 +186,8 @@ def vote(state: JudgeState, settings: Settings) -> Decision:
     if averaged.winner is None:
         return averaged
     winner, details = majority_vote(averaged.details["scores_by_referee"])
-    turns = _turns(state, "referee")
-    last = max((turn["round"] for turn in turns), default=0)
-    of_last = [(turn, turn["value"]) for turn in turns if turn["round"] == last]
+    last = max(turn["round"] for turn in state["transcript"])
+    of_last = [(turn, turn["value"]) for turn in state["transcript"] if turn["round"] == last]
     agreeing = [turn for turn, pair in of_last if isinstance(pair, list) and winner_by_mean(pair) == winner]
     # Of the turns of the last round that prefer the winner, if any does, the one nearest to the mean explains it.
     turn = nearest(agreeing, averaged.final) or averaged.turn
@@ -206,47 +204,6 @@ def scores_over_orders(straight: Iterable[Turn], mapped: Iterable[Turn]) -> dict
     """Average each referee's latest scores over the two orders of the answers."""
     first, second = last_scores(straight), last_scores(mapped)
     return {agent: cast("list[float]", mean_of([first[agent], second[agent]])) for agent in first}
-
-
-def _turns(state: JudgeState, role: str) -> list[Turn]:
-    return [turn for turn in state["transcript"] if turn["role"] == role]
-
-
-def by_jury(state: JudgeState, settings: SamreSettings) -> Decision:
-    """Decide a comparison: by the jury's votes where they have a winner, else by the higher mean score.
-
-    The mean pair is the final one; the details hold both winners and the count.
-    """
-    means = mean_totals(state["scores"])
-    winner = by_means = winner_of(means)
-    details: dict[str, Any] = {"w": by_means, "mean_scores": means, "jury_winner": None, "votes": None}
-    turn = nearest(_turns(state, "judge"), means)
-    if settings.jurors:
-        # The latest turn of each: the jury may have been asked again after a turn was edited.
-        jurors = [*{turn["agent"]: turn for turn in _turns(state, "juror")}.values()]
-        ballots = [juror["value"] for juror in jurors]
-        # Votes are counted, scores added up; a void vote has the value None, and so is counted for neither side.
-        votes: dict[str, float] = {str(side): ballots.count(str(side)) for side in SIDES}
-        if scored := [ballot for ballot in ballots if isinstance(ballot, list)]:
-            votes = {str(side): sum(pair[side - 1] for pair in scored) for side in SIDES}
-        by_votes = winner_of(votes.values())
-        details |= {"jury_winner": by_votes, "votes": votes, "void_votes": ballots.count(None)}
-        if by_votes != "tie":
-            winner = by_votes
-            preferred = [winner_of(ballot) if isinstance(ballot, list) else ballot for ballot in ballots]
-            if winner in preferred:
-                turn = jurors[preferred.index(winner)]
-    return Decision(means, turn, winner, {**state["details"], **details})
-
-
-def mean_totals(scores: Sequence[Score]) -> list[float]:
-    """Return the mean of each side's totals over the rounds held.
-
-    >>> mean_totals([[90, 80], [70, 60]])
-    [80.0, 70.0]
-    """
-    pairs = [pair for pair in scores if isinstance(pair, list)]
-    return [sum(side) / len(pairs) for side in zip(*pairs, strict=True)]
 
 
 Node = Callable[[JudgeState, AgentRuntime[Any]], Awaitable[dict[str, Any]]]

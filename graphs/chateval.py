@@ -35,7 +35,7 @@ from ..nodes.verdicts import (
 from ..state.aggregation import majority_vote
 from ..state.graph_state import JudgeOutput, JudgeState
 from ..state.protocols import CallsByRole, Can, Protocol, Replay, exactly
-from ..state.settings import ChatEvalSettings, make_settings
+from ..state.settings import ChatEvalSettings
 from ..state.settings.protocol_settings import AUTO
 from ..state.tasks import TaskKind
 from ..state.transcript import Turn
@@ -135,8 +135,8 @@ def build(
     >>> [turn["agent"] for turn in result["transcript"]]
     ['referee_1', 'referee_2']
     """
-    bound = with_roles(make_settings(ChatEvalSettings, settings, fields))
-    graph = ProtocolGraph(protocol, ChatEvalSettings, bound, models)
+    graph = ProtocolGraph(protocol, ChatEvalSettings, settings, models, fields)
+    graph.bound_judge.bound = with_roles(graph.bound_judge.bound)
     graph.begin(roles_of_referees)
     graph.agent("planner", casting)
     graph.agent("next_speakers", next_speakers)

@@ -22,7 +22,7 @@ from ..nodes.referee import independent_referee, referees, roles_of_referees, wh
 from ..nodes.verdicts import average, number_of_orders, orders_shown, scores_over_orders
 from ..state.graph_state import JudgeOutput, JudgeState
 from ..state.protocols import CallsByRole, Can, Ensemble, Protocol, Replay, exactly
-from ..state.settings import EnsembleSettings, make_settings
+from ..state.settings import EnsembleSettings
 from ..state.settings.protocol_settings import AUTO, GROUPS, SAME
 from ..state.tasks import TaskKind
 from ..state.verdict import Verdict
@@ -88,8 +88,8 @@ def build(
     >>> result["verdict"]["calls"]
     5
     """
-    bound = with_roles(make_settings(EnsembleSettings, settings, fields))
-    graph = ProtocolGraph(protocol, EnsembleSettings, bound, models)
+    graph = ProtocolGraph(protocol, EnsembleSettings, settings, models, fields)
+    graph.bound_judge.bound = with_roles(graph.bound_judge.bound)
     graph.begin(roles_of_referees)
     graph.agent("planner", casting)
     graph.agents("referee", independent_referee)

@@ -141,7 +141,7 @@ def told(module: ModuleType, kind: str, settings: dict[str, Any]) -> dict[str, C
 
 def made(module: ModuleType, kind: str, settings: dict[str, Any], script: Script) -> Counter[str]:
     model = ScriptedModel(script=script)
-    module.build(models={"*": model}, **settings).compile().invoke({"task": task(kind)})
+    module.build(model=model, **settings).compile().invoke({"task": task(kind)})
     return Counter(call.metadata["role"] for call in model.calls)
 
 

@@ -14,7 +14,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal, NotRequired, get_args
 
-from langgraph.graph import END, StateGraph
+from langgraph.graph import END
 from langgraph.runtime import get_runtime
 from langgraph.types import Send
 from typing_extensions import TypedDict
@@ -97,7 +97,7 @@ class TurnLabelSchema(OutputSchema):
         return f"{kinds[0].lower()} {answers[0].lower()}"
 
 
-def audit(models: Models | None = None, **settings: Any) -> StateGraph[Any, Any, Any, Any]:
+def audit(models: Models | None = None, **settings: Any) -> StepGraph:
     """Build the auditor's graph, yours to compile.
 
     Args:

@@ -18,8 +18,6 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, NotRequired, Unpack, cast
 
-from langgraph.graph import StateGraph
-
 from ..nodes.bound_judge import Models
 from ..nodes.verdicts import joint_verdict, swap_answers
 from ..state.aggregation import mean_pair, swapped, winner_by_mean
@@ -182,7 +180,7 @@ def build(
 graph = build().compile(name="calibrated")
 
 
-def calibrated(graph: AnyJudge) -> StateGraph[Any, Any, Any, Any]:
+def calibrated(graph: AnyJudge) -> BothOrders:
     """Build a graph that runs a comparing protocol in both orders of the answers; yours to compile.
 
     Args:

@@ -19,8 +19,6 @@ from functools import partial
 from math import inf
 from typing import Any, NotRequired, Unpack, cast
 
-from langgraph.graph import StateGraph
-
 from ..nodes.bound_judge import Models
 from ..state.graph_state import JudgeOutput
 from ..state.protocols import CallRange, CallsByRole, Can
@@ -58,9 +56,7 @@ class CascadeState(WrapperState):
     expensive: NotRequired[JudgeOutput | None]
 
 
-def cascade(
-    cheap: AnyJudge, expensive: AnyJudge, when: When = REASONS, gap: float = 1.0
-) -> StateGraph[Any, Any, Any, Any]:
+def cascade(cheap: AnyJudge, expensive: AnyJudge, when: When = REASONS, gap: float = 1.0) -> Cascade:
     """Build a graph of two protocols that asks the second one only where the first is in doubt; yours to compile.
 
     Args:

@@ -21,7 +21,6 @@ from itertools import combinations
 from statistics import fmean
 from typing import Annotated, Any, Literal, NotRequired, cast, get_args
 
-from langgraph.graph import StateGraph
 from langgraph.types import Send
 from pydantic import Field
 from typing_extensions import TypedDict
@@ -83,9 +82,7 @@ class RankedState(RankedInput, RankedOutput):
     pair: NotRequired[tuple[int, int]]
 
 
-def ranked(
-    judge: str | AnyGraph | Any, rule: VotingRule = "condorcet", approve_from: float = 6
-) -> StateGraph[Any, Any, Any, Any]:
+def ranked(judge: str | AnyGraph | Any, rule: VotingRule = "condorcet", approve_from: float = 6) -> StepGraph:
     """Build a graph that elects the best of several answers; yours to compile.
 
     Args:

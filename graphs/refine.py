@@ -81,9 +81,7 @@ class RefineState(WrapperState):
     error: NotRequired[str | None]
 
 
-def refine(
-    writer: Writer, judge: str | AnyGraph | Any, until: float = 4, tries: int = 3
-) -> StateGraph[Any, Any, Any, Any]:
+def refine(writer: Writer, judge: str | AnyGraph | Any, until: float = 4, tries: int = 3) -> StepGraph:
     """Build a graph that has a text written, judged and written anew until it is good enough; yours to compile.
 
     Args:

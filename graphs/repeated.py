@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, Unpack, cast
 
-from langgraph.graph import StateGraph
 from langgraph.types import Send
 
 from ..nodes.bound_judge import Models
@@ -47,9 +46,7 @@ class RepeatsState(WrapperState):
     outcomes: Annotated[list[JudgeOutput], append]
 
 
-def repeated(
-    graph: AnyJudge, k: int = 3, by: Literal["average", "vote"] = "average"
-) -> StateGraph[Any, Any, Any, Any]:
+def repeated(graph: AnyJudge, k: int = 3, by: Literal["average", "vote"] = "average") -> Repeats:
     """Build a graph that runs a protocol k times and makes one verdict; yours to compile.
 
     Args:

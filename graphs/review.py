@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NotRequired, Unpack
 
-from langgraph.graph import StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
 from ..nodes.agent_runtime import without_models
@@ -56,7 +55,7 @@ class ReviewState(WrapperState):
     why: NotRequired[list[str] | None]
 
 
-def review(graph: AnyJudge, when: str | Sequence[str] = IN_DOUBT) -> StateGraph[Any, Any, Any, Any]:
+def review(graph: AnyJudge, when: str | Sequence[str] = IN_DOUBT) -> Review:
     """Build a graph that runs a protocol and asks a person about its verdict where a rule holds; yours to compile.
 
     Compile it with a checkpointer; where a rule holds, the graph pauses, and ``Command(resume=...)`` has the answer.

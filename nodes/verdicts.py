@@ -167,8 +167,7 @@ def distance(score: Score, final: Score) -> tuple[bool, float]:
     if isinstance(score, list) and isinstance(final, list):
         apart = sum(abs(theirs - whole) for theirs, whole in zip(score, final, strict=True))
         return (score[0] - score[1]) * (final[0] - final[1]) <= 0, apart
-    assert not isinstance(score, list)
-    assert not isinstance(final, list)
+    assert not isinstance(score, list) and not isinstance(final, list)
     return False, abs(score - final)
 
 

@@ -12,7 +12,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import yaml
 
@@ -29,8 +29,7 @@ from .replies.steps import read_steps
 from .yaml_files import read_yaml
 
 
-@dataclass(frozen=True)
-class Referee:
+class Referee(NamedTuple):
     """Name a referee by its number in the speaking order and its role.
 
     ``numbered`` if others have the same role; ``written`` if a model has written it for the question at hand, so that

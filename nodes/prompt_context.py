@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jinja2
 import orjson
@@ -158,8 +158,7 @@ FILLED = 512
 """How many filled-in templates are kept: a few for each debate that is under way."""
 
 
-@dataclass(frozen=True)
-class Instruction:
+class Instruction(NamedTuple):
     """Hold what a prompt says to one agent alone.
 
     Attributes:

@@ -11,11 +11,10 @@ import re
 import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...state.redaction import redact, redact_all
 from .capabilities import BOUNDS, CACHE, LIMIT, LOGPROBS, SEVERAL, STRUCTURE, SYSTEM
@@ -77,8 +76,7 @@ def retry_after(headers: Mapping[str, str], body: object) -> float | None:
     return next((max(0.0, wait) for wait in waits if wait is not None and math.isfinite(wait)), None)
 
 
-@dataclass(frozen=True)
-class ProviderFault:
+class ProviderFault(NamedTuple):
     """Describe an exception of a provider's client in terms that all providers share.
 
     Attributes:

@@ -38,6 +38,7 @@ from .wrapper import (
     WrapperState,
     calls_inside,
     marked_outcome,
+    verdict_in,
     wrapper_record,
 )
 
@@ -128,7 +129,7 @@ def weigh_orders(
         winner: the winner; without it, the answer with the higher average wins.
         details: the protocol's own details; without them, those of the two orders' verdicts, unchanged.
     """
-    first, second = (Verdict.of(cast("Mapping[str, Any]", outcome)) for outcome in (straight, mapped))
+    first, second = verdict_in(straight), verdict_in(mapped)
     by_order = [list(verdict.scores or ()) for verdict in (first, second)]
     scores, stops = mean_pair(by_order), [first.stop_reason, second.stop_reason]
     # Those who speak before anybody sees the answers, such as a planner, belong to both orders and were asked once.

@@ -43,8 +43,8 @@ from .wrapper import (
 
 When = Sequence[Reason] | Callable[[Verdict], bool]
 
-Doubt = Callable[[Verdict], str | None]
-"""Says why a verdict is in doubt, or ``None`` if it is not."""
+Doubt = Callable[[Verdict, CascadeSettings], str | None]
+"""Says why a verdict is in doubt by the settings of a run, or ``None`` if it is not."""
 REASONS: tuple[Reason, ...] = ("unresolved", "inconsistent", "gap")
 
 
@@ -79,7 +79,7 @@ def cascade(cheap: AnyJudge, expensive: AnyJudge, when: When = REASONS, gap: flo
     if not callable(when):
         return Cascade(judges)
     reason = f"{getattr(when, '__name__', type(when).__name__)}: says that it is in doubt"
-    graph = Cascade(judges, lambda verdict: reason if when(verdict) else None)
+    graph = Cascade(judges, lambda verdict, _settings: reason if when(verdict) else None)
     graph.parameters = {"when": getattr(when, "__qualname__", type(when).__qualname__)}
     return graph
 
@@ -101,15 +101,14 @@ def escalation_reason(verdict: Verdict, settings: CascadeSettings) -> str | None
 class Cascade(Wrapper[CascadeSettings]):
     """A graph with a cheap judge, and an expensive one for verdicts in doubt."""
 
-    def __init__(self, judges: Judges[CascadeSettings], doubt: Doubt | None = None) -> None:
+    def __init__(self, judges: Judges[CascadeSettings], doubt: Doubt = escalation_reason) -> None:
         super().__init__(CascadeState, judges)
 
         def heard(stage: str, state: CascadeState, outcome: JudgeOutput) -> dict[str, Any]:
             marked = marked_outcome(outcome, partial(_staged, stage, state))
             update = {stage: marked, **gathered(marked)}
             if stage == "cheap":
-                verdict = verdict_in(outcome)
-                update["because"] = doubt(verdict) if doubt else escalation_reason(verdict, self.settings())
+                update["because"] = doubt(verdict_in(outcome), self.settings())
             return update
 
         def in_doubt(state: CascadeState) -> str:

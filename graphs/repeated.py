@@ -36,6 +36,7 @@ from .wrapper import (
     WrapperState,
     calls_inside,
     marked_outcome,
+    verdict_in,
     wrapper_record,
 )
 
@@ -95,7 +96,7 @@ def weigh_repeats(outcomes: Sequence[JudgeOutput], by: Literal["average", "vote"
         by: the mean of their scores, or what more than half of them say (else the mean). Runs that all have one
             winner have it together, whatever decided it within each.
     """
-    verdicts = [Verdict.of(cast("Mapping[str, Any]", outcome)) for outcome in outcomes]
+    verdicts = [verdict_in(outcome) for outcome in outcomes]
     scores = [verdict.final for verdict in verdicts]
     outcome, decided_by = _aggregate(verdicts, scores, by)
     details: dict[str, Any] = {"repeated": len(verdicts), "by": by, "decided_by": decided_by}

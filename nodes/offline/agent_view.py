@@ -75,7 +75,6 @@ class View:
         side: the answer that an advocate speaks for.
         low: the lowest number of the scale.
         high: the highest number of the scale.
-        span: how far it is from the one to the other.
         last_values: the latest score or scores; empty before the first.
         log: the turns so far, in order.
         speech: the speech that an auditor is asked about.
@@ -105,7 +104,6 @@ class View:
         self.high = (10.0 if self.compares else 5.0) if high is None else float(high)
         if self.low >= self.high:
             raise ValueError(f"a scale needs low < high, not low={self.low:g}, high={self.high:g}")
-        self.span = self.high - self.low
         last = metadata.get("last_value")
         self.last_values = () if last is None else tuple(last) if isinstance(last, Sequence) else (last,)
         self._texts: dict[str, str] = {}
@@ -174,19 +172,20 @@ class View:
         """The latest score as qualities; what all the evidence says where there is none of the right shape."""
         if len(self.last_values) != (2 if self.compares else 1):
             return self.mean(self.evidence)
-        return tuple(min(1.0, max(0.0, (float(value) - self.low) / self.span)) for value in self.last_values)
+        span = self.high - self.low
+        return tuple(min(1.0, max(0.0, (float(value) - self.low) / span)) for value in self.last_values)
 
     @property
     def step(self) -> float:
         """The distance of neighbouring scores: a tenth on 0 to 1, a half up to ten points, 1 beyond."""
-        return self.span / 10 if self.span <= 1 else 0.5 if self.span <= 10 else 1.0
+        span = self.high - self.low
+        return span / 10 if span <= 1 else 0.5 if span <= 10 else 1.0
 
     def values(self, qualities: Qualities, steps: Sequence[int] = (0, 0)) -> tuple[float, ...]:
         """Return the nearest scores that may be given for these qualities, moved by so many steps."""
+        span = self.high - self.low
         # ``round`` would send halves to the even neighbour; adding 0.5 sends all of them up.
-        places = [
-            int(q * self.span / self.step + 0.5) + more for q, more in zip(qualities, steps, strict=False)
-        ]
+        places = [int(q * span / self.step + 0.5) + more for q, more in zip(qualities, steps, strict=False)]
         return tuple(min(self.high, max(self.low, round(self.low + n * self.step, 6))) for n in places)
 
     def reasons(self, evidence: Iterable[Evidence], most: int = 2) -> str:

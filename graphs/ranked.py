@@ -106,19 +106,17 @@ def ranked(judge: str | AnyGraph | Any, rule: VotingRule = "condorcet", approve_
         raise UsageError(
             "answers are ranked by comparing two, but this judge rates one text: use one with compare tasks"
         )
-    builder = StepGraph(
-        RankedState, context_schema=slot.context_schema, input_schema=RankedInput, output_schema=RankedOutput
-    )
+    graph = StepGraph(RankedState, slot.context_schema, input_schema=RankedInput, output_schema=RankedOutput)
 
     def concluded(state: RankedState) -> dict[str, Any]:
         return elect(rule, len(state["answers"]), state["comparisons"], approve_from)
 
-    builder.begin(_prepared)
-    builder.add_node("judge", nested_judge_node(slot, _task, _heard, mark=_mark))
-    builder.end("elect", concluded)
-    builder.add_conditional_edges("prepare", SyncFunction("every_two", _every_two), ["judge"])
-    builder.add_edge("judge", "elect")
-    return builder
+    graph.begin(_prepared)
+    graph.add_node("judge", nested_judge_node(slot, _task, _heard, mark=_mark))
+    graph.end("elect", concluded)
+    graph.add_conditional_edges("prepare", SyncFunction("every_two", _every_two), ["judge"])
+    graph.add_edge("judge", "elect")
+    return graph
 
 
 def _prepared(state: RankedState) -> dict[str, Any]:

@@ -141,21 +141,19 @@ def refine(writer: Writer, judge: str | AnyGraph | Any, until: float = 4, tries:
         error = state.get("error") or done[-1]["error"]
         return {"candidate": done[best]["candidate"], "verdict": verdict, "ended": ended, "error": error}
 
-    builder = StepGraph(
-        RefineState, context_schema=slot.context_schema, input_schema=RefineInput, output_schema=RefineOutput
-    )
-    builder.begin(prepared)
-    builder.add_node("write", _writing_node(writer))
+    graph = StepGraph(RefineState, slot.context_schema, input_schema=RefineInput, output_schema=RefineOutput)
+    graph.begin(prepared)
+    graph.add_node("write", _writing_node(writer))
     asked = nested_judge_node(
         slot, lambda s: {"task": {**s["task"], "candidate": s.get("candidate")}}, _judged, mark=_mark
     )
-    builder.add_node("judge", softly(asked, _unjudged))
-    builder.end("conclude", concluded)
-    builder.fork("prepare", after_prepare, {"nothing_written": "write", "draft_given": "judge"})
-    builder.fork("write", after_write, {"written": "judge", "writer_failed": "conclude"})
+    graph.add_node("judge", softly(asked, _unjudged))
+    graph.end("conclude", concluded)
+    graph.fork("prepare", after_prepare, {"nothing_written": "write", "draft_given": "judge"})
+    graph.fork("write", after_write, {"written": "judge", "writer_failed": "conclude"})
     ends = dict.fromkeys(("good_enough", "out_of_tries", "judge_failed"), "conclude")
-    builder.fork("judge", after_judge, {"objection": "write", **ends})
-    return builder
+    graph.fork("judge", after_judge, {"objection": "write", **ends})
+    return graph
 
 
 def slot_of(judge: Any) -> JudgeSlot:

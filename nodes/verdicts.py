@@ -304,10 +304,8 @@ def conclude(
         for order in (1, 2):
             # What the turns of one order come to by themselves; their values are in the task's order.
             alone: JudgeState = {**state, "transcript": turns_in_order(state, order)}
-            verdict = verdict_of({**alone, "scores": scores_by_round(alone)}, settings).model_dump(
-                mode="json"
-            )
-            outcomes.append(JudgeOutput(verdict=verdict, transcript=alone["transcript"]))
+            made = verdict_of({**alone, "scores": scores_by_round(alone)}, settings)
+            outcomes.append(JudgeOutput(verdict=made.model_dump(mode="json"), transcript=alone["transcript"]))
         return {"verdict": weigh(*outcomes).model_dump(mode="json")}
 
     return build_verdict

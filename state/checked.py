@@ -216,9 +216,7 @@ def _unknown(where: tuple[str | int, ...], owner: type[Checked]) -> str:
         holder = next(_classes(field.annotation), holder) if field else holder
     names, about = holder.names(), holder.model_fields
     # A field of a single value, such as the kind of a task, is never what was meant.
-    single = {
-        n for n in names if (a := about[n].annotation) and get_origin(a) is Literal and len(get_args(a)) == 1
-    }
+    single = {n for n in names if get_origin(a := about[n].annotation) is Literal and len(get_args(a)) == 1}
     free = [known for known in names if known not in single]
     words = field_docstrings(holder)
     described = {known: about[known].description or words.get(known, "") for known in free}

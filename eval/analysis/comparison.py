@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
-from itertools import combinations
+from itertools import chain, combinations
 from typing import Annotated, NamedTuple, Self
 
 import numpy as np
@@ -129,7 +129,7 @@ class Comparison:
     @property
     def caution(self) -> tuple[str, ...]:
         """The note on subjects with too few groups for p-values; empty where there is none."""
-        few = _caution(self.pairwise)
+        few = caution({pair.subject: pair.units for pair in self.pairwise})
         return (few,) if few else ()
 
     def with_base(self) -> tuple[PairwiseComparison, ...]:
@@ -271,13 +271,20 @@ def compare(comparators: Sequence[PairwiseComparator], bases: Mapping[str, str])
             for first, second in _pairs([*sides], base)
         ]
         pairwise += adjusted(compared)
-    datasets = grouped((of.subject.digest, of) for of in comparators if of.averaged)
-    averages = [
-        pair
-        for digest, of_dataset in datasets.items()
-        if len(of_dataset) > 1
-        for pair in _averages(of_dataset, bases.get(digest))
-    ]
+    averages: list[PairwiseComparison] = []
+    for digest, of_dataset in grouped((of.subject.digest, of) for of in comparators if of.averaged).items():
+        # The judges that judged every score subject of the dataset.
+        of_subjects = [comparator.sides for comparator in of_dataset]
+        labels = [label for label in of_subjects[0] if all(label in sides for sides in of_subjects)]
+        compared, base = [], bases.get(digest)
+        for first, second in _pairs(labels, base) if len(of_dataset) > 1 else ():
+            parts = zip(of_dataset, of_subjects, strict=True)
+            pairs = [comparator.samples(sides[first], sides[second]) for comparator, sides in parts]
+            differences = {name: Difference.of(name, pairs) for name in of_kind("score")}
+            units = pairs[0][0].count if same_clusters(chain(*pairs)) else 0
+            pair = PairwiseComparison(digest, first, second, differences, units, with_base=second == base)
+            compared.append(pair)
+        averages += adjusted(compared)
     return Comparison(tuple(pairwise), FAMILY, tuple(_notes(pairwise)), tuple(averages))
 
 
@@ -286,24 +293,6 @@ def _pairs(labels: Sequence[str], base: str | None) -> list[tuple[str, str]]:
     others = [label for label in labels if label != base]
     with_base = [(label, base) for label in others if base is not None and base in labels]
     return [*with_base, *combinations(others, 2)]
-
-
-def _averages(comparators: Sequence[PairwiseComparator], base: str | None) -> list[PairwiseComparison]:
-    """Compare the means of all pairs of the judges that judged every score subject of one dataset."""
-    digest, sides = comparators[0].subject.digest, [comparator.sides for comparator in comparators]
-    labels = [label for label in sides[0] if all(label in of_subject for of_subject in sides)]
-    compared = []
-    for first, second in _pairs(labels, base):
-        pairs = [
-            comparator.samples(of_subject[first], of_subject[second])
-            for comparator, of_subject in zip(comparators, sides, strict=True)
-        ]
-        shared = all(same_clusters(sample, pairs[0][0]) for pair in pairs for sample in pair)
-        differences = {name: Difference.of(name, pairs) for name in of_kind("score")}
-        units = pairs[0][0].count if shared else 0
-        pair = PairwiseComparison(digest, first, second, differences, units=units, with_base=second == base)
-        compared.append(pair)
-    return adjusted(compared)
 
 
 def adjusted(pairs: Sequence[PairwiseComparison]) -> list[PairwiseComparison]:
@@ -329,17 +318,13 @@ def _t_test(about: str, sample: Sample, first: Floats, second: Floats) -> Paired
     return PairedTest(f"{about}, {by_what}", paired_t_test(first, second)[1].p)
 
 
-def _caution(pairwise: Sequence[PairwiseComparison]) -> str | None:
-    return caution({pair.subject: pair.units for pair in pairwise})
-
-
 def _notes(pairwise: Sequence[PairwiseComparison]) -> Iterator[str]:
     if unshared := [pair for pair in pairwise if pair.only_first or pair.only_second]:
         yield (
             f"{len(unshared)} of {len(pairwise)} pairs have rows that only one of them judged: "
             "judges are compared on the items that all of them judged"
         )
-    if few := _caution(pairwise):
+    if few := caution({pair.subject: pair.units for pair in pairwise}):
         yield few
     if empty := sum(not pair.shared for pair in pairwise):
         yield f"{empty} of {len(pairwise)} pairs have no labelled row in common and cannot be compared"

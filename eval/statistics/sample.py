@@ -17,6 +17,7 @@ import math
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -220,17 +221,24 @@ def paired_difference(pairs: Sequence[Pair], metric: str) -> PairedDifference:
     values = zip(*(_compared(*pair, metric) for pair in pairs), strict=True)
     first, second, apart = map(_mean_of_all, values)
     clusters, (mine, theirs) = min(telling_clusters(pair, metric) for pair in pairs), pairs[0]
+    how, within, drawn = mine.resampling, METRICS[metric].within, np.zeros(0)
+    paired = all(_paired(*pair) for pair in pairs)
     # Of two clusters the resamples say nothing.
-    drawn = None if apart is None or clusters < 3 else _drawn_differences(pairs, metric)
-    difference, p = Statistic(apart), None
-    if len(pairs) == 1 and METRICS[metric].within and _paired(mine, theirs):
-        by_group = without_nan(mine.by_group(metric) - theirs.by_group(metric))
-        difference, p = mine.resampling.mean_interval(by_group)
-    elif drawn is not None:
-        difference, p = mine.resampling.studentised(apart, drawn, clusters)
+    if apart is not None and clusters >= 3 and paired and same_clusters(chain(*pairs)):
+        differences = []
+        for own, other in pairs:
+            if within:
+                differences.append(mean_of_groups(own.by_group(metric) - other.by_group(metric), how))
+            else:
+                differences.append(own.drawn(metric) - other.drawn(metric))
+        drawn = np.mean(differences, axis=0)
+    if len(pairs) == 1 and within and paired:
+        difference, p = how.mean_interval(without_nan(mine.by_group(metric) - theirs.by_group(metric)))
+    else:
+        difference, p = how.studentised(apart, drawn, clusters)
     # As of two judges that are right on the same items.
-    difference = mine.resampling.no_point(difference, clusters, 1.0 if metric == "accuracy" else 2.0)
-    needed, known = None, without_nan(np.zeros(0) if drawn is None else drawn)
+    difference = how.no_point(difference, clusters, 1.0 if metric == "accuracy" else 2.0)
+    needed, known = None, without_nan(drawn)
     if apart is not None and abs(apart) >= 1e-9 and len(known) > 1:
         # The standard error that was seen shrinks with the square root of their number (Cohen 1988, section 2.4).
         error = float(known.std(ddof=1)) * math.sqrt(clusters / (clusters - 1))
@@ -265,7 +273,7 @@ def average(samples: Sequence[Sample], metric: str) -> Statistic:
     mean, first = _mean_of_all([sample.value(metric) for sample in samples]), samples[0]
     if len(samples) == 1:
         return first.statistic(metric)
-    if not all(same_clusters(sample, first) for sample in samples):
+    if not same_clusters(samples):
         return Statistic(mean)
     count = min(telling_clusters((sample,), metric) for sample in samples)
     drawn = np.mean([sample.drawn(metric) for sample in samples], axis=0)
@@ -281,9 +289,10 @@ def _paired(first: Sample, second: Sample) -> bool:
     return np.array_equal(first.clusters, second.clusters) and first.grouped == second.grouped
 
 
-def same_clusters(first: Sample, second: Sample) -> bool:
-    """Tell whether two samples, of two aspects perhaps, draw the same clusters in each resample."""
-    return np.array_equal(first.names, second.names)
+def same_clusters(samples: Iterable[Sample]) -> bool:
+    """Tell whether all samples, of several aspects perhaps, draw the same clusters in each resample."""
+    first, *others = samples
+    return all(np.array_equal(sample.names, first.names) for sample in others)
 
 
 def telling_clusters(samples: Sequence[Sample], metric: str) -> int:
@@ -294,23 +303,6 @@ def telling_clusters(samples: Sequence[Sample], metric: str) -> int:
     if len({len(by_group) for by_group in figures}) > 1:
         return 0
     return int((~np.isnan(np.sum(figures, axis=0))).sum())
-
-
-def _drawn_differences(pairs: Sequence[Pair], metric: str) -> Floats | None:
-    """Average differences resample by resample; ``None`` where aspects or judges do not share their draws."""
-    first = pairs[0][0]
-    shared = all(same_clusters(sample, first) for pair in pairs for sample in pair)
-    if not shared or not all(_paired(*pair) for pair in pairs):
-        return None
-    drawn = []
-    for mine, theirs in pairs:
-        if METRICS[metric].within:
-            by_group = mine.by_group(metric) - theirs.by_group(metric)
-            drawn.append(mean_of_groups(by_group, first.resampling))
-        else:
-            drawn.append(mine.drawn(metric) - theirs.drawn(metric))
-    mean: Floats = np.mean(drawn, axis=0)
-    return mean
 
 
 def mean_of_groups(by_group: Floats, resampling: Resampling) -> Floats:

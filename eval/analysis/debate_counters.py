@@ -23,7 +23,7 @@ from ...state.aggregation import winner_by_mean
 from ...state.verdict_warnings import ASKED_AGAIN, COPIED, HEALTH, UNREAD_SAMPLES, VOID_VOTE, kind_of
 from ..results.evaluation import Mean
 from ..results.results import NumberRows, Result
-from ..statistics.alignment import Floats, Units, number_groups, unit_count
+from ..statistics.alignment import Floats, Units, number_groups, ratio, unit_count
 from ..statistics.resampling import Resampling, Statistic, Weights, share_of_rows
 from ..statistics.significance import sign_test
 from ..tables.grid import Column, counts, share_column, text_column
@@ -319,8 +319,7 @@ class ObjectionCounter:
 
         def difference(weights: Weights) -> Floats:
             wrong, to_wrong, of_right, to_right = (weights @ sums).T
-            with np.errstate(invalid="ignore", divide="ignore"):
-                return to_wrong / wrong - to_right / of_right  # type: ignore[no-any-return]
+            return ratio(to_wrong, wrong) - ratio(to_right, of_right)
 
         value = float(difference(np.ones((1, count), dtype=np.int64))[0])
         resampled = resampling.figures(count, difference)

@@ -117,8 +117,8 @@ def match(comparators: Sequence[PairwiseComparator]) -> EqualCostComparison:
                 agreement = comparator.labelled_sample(side).statistic(comparator.subject.metric)
                 whose = side.label, cell.judge.label, comparator.subject.label
                 ensemble = EnsembleOf(*whose, k, side.rows.usage_totals, agreement)
-                offers.append(_Offer(cell, len(sides), side, ensemble))
-        ensembles += [offer.ensemble for offer in offers]
+                offers.append((cell, len(sides), side, ensemble))
+                ensembles.append(ensemble)
         if not offers:
             without.append(comparator)
             continue
@@ -145,13 +145,8 @@ def match(comparators: Sequence[PairwiseComparator]) -> EqualCostComparison:
     return EqualCostComparison(tuple(ensembles), tuple(matches), tuple(notes))
 
 
-class _Offer(NamedTuple):
-    """An ensemble that others may be matched with: of a run that has so many judges, the first of them."""
-
-    source: JudgeAspectData
-    judges: int
-    side: Side
-    ensemble: EnsembleOf
+_Offer = tuple[JudgeAspectData, int, Side, EnsembleOf]
+"""An ensemble that others may be matched with: of a run that has so many judges, the first of them."""
 
 
 def _matched(
@@ -162,21 +157,21 @@ def _matched(
     if not price or not len(cell.rows):
         return None
     affordable = [
-        (cost, offer.judges, offer)
-        for offer in offers
-        if offer.source is not cell
-        and (cost := cost_of(offer.ensemble.usage, currency)) is not None
+        (cost, judges, side, ensemble)
+        for source, judges, side, ensemble in offers
+        if source is not cell
+        and (cost := cost_of(ensemble.usage, currency)) is not None
         and cost <= price * (1 + _SLACK)
     ]
     if not affordable:
         # Where the only ensembles are parts of this very run, it has nothing to be compared with.
-        if all(offer.source is cell for offer in offers):
+        if all(source is cell for source, *_ in offers):
             return None
         return f"{label} on {comparator.subject.label}: spends less than a single judge of any ensemble here"
     # Of several that cost as much, the one from the largest run.
-    cost, _, best = max(affordable, key=lambda priced: priced[:2])
-    pair = comparator.compare(cell.side, best.side)
-    return EqualCostMatch(label, comparator.subject.label, best.ensemble, currency, price, cost, pair)
+    cost, _, side, ensemble = max(affordable, key=lambda priced: priced[:2])
+    pair = comparator.compare(cell.side, side)
+    return EqualCostMatch(label, comparator.subject.label, ensemble, currency, price, cost, pair)
 
 
 def _far_below(comparators: Sequence[PairwiseComparator], matches: Sequence[EqualCostMatch]) -> Iterator[str]:

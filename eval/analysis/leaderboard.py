@@ -155,12 +155,11 @@ def leaderboard(
             if comparator.averaged:
                 of_dataset = averaged[cell.judge.label, cell.judge.digest]
                 of_dataset[subject] = comparator.labelled_sample(cell.side)
-    for judge in judges:
-        samples = averaged[judge.label, judge.digest]
+    for (label, digest), samples in averaged.items():
         # The mean over a single aspect would only repeat it.
         if len(samples) > 1:
             measures = {name: average([*samples.values()], name) for name in of_kind("score")}
-            means[judge.label, judge.digest] = Average(judge.label, tuple(samples), measures, {})
+            means[label, digest] = Average(label, tuple(samples), measures, {})
     standings, averages = [], []
     for judge in judges:
         base = bases.get(judge.digest, "")

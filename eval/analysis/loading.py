@@ -40,9 +40,12 @@ class Measuring(Overrides, total=False):
 class JudgeAspectData:
     """Collects the data of one judge on one target: verdicts, usage, and counters of what its debates did.
 
-    Attributes:
-        rows: the results with a verdict, by item and repeat; there once all are read (``finish``).
-        unjudged: the others.
+    Attributes, which are there once all results are read (``finish``):
+        rows: the results with a verdict, by item and repeat.
+        unjudged: the others; ``failed`` is their number.
+        usage: that of all judgements, failed ones included.
+        distances: whether all verdicts and labels are on one scale, so that absolute errors mean something, as winners
+            are.
     """
 
     rows: Verdicts
@@ -107,28 +110,14 @@ class JudgeAspectData:
         return self.subject.low - slack <= value <= self.subject.high + slack
 
     @property
-    def usage(self) -> UsageTotals:
-        """The usage of all judgements, failed ones included."""
-        return self.overview.totals
-
-    @property
-    def failed(self) -> int:
-        """The number of judgements without a verdict."""
-        return len(self.unjudged)
-
-    @property
-    def distances(self) -> bool:
-        """Whether all verdicts and labels are on one scale, so that absolute errors mean something; winners are."""
-        return not self.off_scale
-
-    @property
     def side(self) -> Side:
         """The judge as one of two that are compared."""
         return Side(self.judge.label, self.rows, self.distances)
 
     def finish(self) -> None:
-        """Make the columns of what was read."""
+        """Make the columns of what was read, and say what follows from all of it."""
         self.rows, self.unjudged = self._judged.verdicts(), self._unjudged.verdicts()
+        self.usage, self.failed, self.distances = self.overview.totals, len(self.unjudged), not self.off_scale
         del self._judged, self._unjudged
 
     @cached_property

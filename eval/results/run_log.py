@@ -5,12 +5,13 @@ from __future__ import annotations
 import errno
 import logging
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from io import FileIO
 from pathlib import Path
 from typing import Any
 
+from pythonjsonlogger.core import RESERVED_ATTRS, merge_record_extra
 from pythonjsonlogger.json import JsonFormatter
 from rich.console import Console
 from rich.text import Text
@@ -87,26 +88,11 @@ class _JsonLine(JsonFormatter):
         return {name: _safe(value) for name, value in log_data.items()}
 
 
-class _RunLogHandler(logging.Handler):
-    """Counts records that cannot be written, in place of failing: a log is not worth a run."""
+class _LogFile(logging.Handler):
+    """Writes events as lines of JSON; a line that a crash or a full disk cuts off leaves all others readable.
 
-    _lost = 0
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Write a record if it can be written."""
-        try:
-            self._write(record)
-        except Exception:
-            self._lost += 1
-        else:
-            self._lost = 0
-
-    def _write(self, record: logging.LogRecord) -> None:
-        raise NotImplementedError
-
-
-class _LogFile(_RunLogHandler):
-    """Writes events as lines of JSON; a line that a crash or a full disk cuts off leaves all others readable."""
+    Lines that cannot be written are counted, and the next one that can be says how many: a log is not worth a run.
+    """
 
     def __init__(self, path: Path) -> None:
         super().__init__()
@@ -114,6 +100,7 @@ class _LogFile(_RunLogHandler):
         self._path = path
         self._file: FileIO | None = None
         self._torn = False
+        self._lost = 0
 
     def close(self) -> None:
         """Close the file."""
@@ -122,9 +109,18 @@ class _LogFile(_RunLogHandler):
             self._file = None
         super().close()
 
-    def _write(self, record: logging.LogRecord) -> None:
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a record if it can be written."""
         if self._lost:
             record.lines_lost = self._lost
+        try:
+            self._write(record)
+        except Exception:
+            self._lost += 1
+        else:
+            self._lost = 0
+
+    def _write(self, record: logging.LogRecord) -> None:
         line = self.format(record).encode() + b"\n"
         if self._file is None:
             # With the first record, so that a run that is refused leaves no file behind.
@@ -142,34 +138,30 @@ class _LogFile(_RunLogHandler):
 
 
 _STYLES = {logging.DEBUG: "dim", logging.INFO: "cyan", logging.WARNING: "yellow"}
-# The attributes that every record has, and the two that formatters add; others were given as `extra`.
-_USUAL_FIELDS = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime"}
 
 
-class _ConsoleHandler(_RunLogHandler):
+class _ConsoleHandler(logging.Handler):
     """Prints one line for each event, with its extra fields; never folded, so that ``grep`` finds it whole."""
 
     def __init__(self, console: Console) -> None:
         super().__init__()
         self._console = console
 
-    def _write(self, record: logging.LogRecord) -> None:
-        # Other packages put attributes of their own into every record of the process, under names with an underscore.
-        fields = {
-            name: value
-            for name, value in vars(record).items()
-            if name not in _USUAL_FIELDS and not name.startswith("_")
-        }
-        if record.exc_info and record.exc_info[1]:
-            fields["error"] = repr(record.exc_info[1])
-        figures = " ".join(f"{name}={_safe(value)}" for name, value in fields.items())
-        line = Text.assemble(
-            (f"{datetime.fromtimestamp(record.created, UTC):%H:%M:%SZ} ", "dim"),
-            (f"{record.levelname.lower()} ", _STYLES.get(record.levelno, "red")),
-            log_text(record.getMessage()),
-            (f" {figures}", "dim"),
-        )
-        self._console.print(line, soft_wrap=True)
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print a record if it can be printed: a log is not worth a run."""
+        with suppress(Exception):
+            # Without those of other packages, which put some into every record of the process, with an underscore.
+            fields = merge_record_extra(record, {}, RESERVED_ATTRS)
+            if record.exc_info and record.exc_info[1]:
+                fields["error"] = repr(record.exc_info[1])
+            figures = " ".join(f"{name}={_safe(value)}" for name, value in fields.items())
+            line = Text.assemble(
+                (f"{datetime.fromtimestamp(record.created, UTC):%H:%M:%SZ} ", "dim"),
+                (f"{record.levelname.lower()} ", _STYLES.get(record.levelno, "red")),
+                log_text(record.getMessage()),
+                (f" {figures}", "dim"),
+            )
+            self._console.print(line, soft_wrap=True)
 
 
 def _safe(value: Any) -> Any:

@@ -13,7 +13,7 @@ import numpy as np
 
 from ...state.errors import UsageError
 from ...state.tasks import TaskKind
-from .alignment import Floats, Units, number_groups
+from .alignment import Floats, Units
 
 
 @dataclass(frozen=True)
@@ -118,10 +118,10 @@ def telling_groups(items: Units, groups: Units, human: Floats) -> int:
     """
     _, first = np.unique(items, return_index=True)
     first = first[(groups[first] >= 0) & ~np.isnan(human[first])]
-    if not len(first):
-        return 0
-    codes, labels = number_groups(groups[first]), human[first]
-    lowest, highest = np.full(codes.max() + 1, np.inf), np.full(codes.max() + 1, -np.inf)
-    np.minimum.at(lowest, codes, labels)
-    np.maximum.at(highest, codes, labels)
-    return int(((np.bincount(codes) >= _FEWEST_ITEMS) & (highest > lowest)).sum())
+    labels = human[first]
+    _, lead, codes, sizes = np.unique(
+        groups[first], return_index=True, return_inverse=True, return_counts=True
+    )
+    # Of each group, how many labels are not that of its first item.
+    others = np.bincount(codes, labels != labels[lead][codes])
+    return int(((sizes >= _FEWEST_ITEMS) & (others > 0)).sum())

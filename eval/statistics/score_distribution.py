@@ -74,9 +74,9 @@ def score_distribution(
     counted = ~off_scale[0] & (np.bincount(row_of, off_scale[1], len(scores)) == 0)
     if sizes[counted].any():
         counted &= sizes > 0
-    numbers = np.zeros(len(scores), dtype=np.intp)
-    numbers[counted] = number_groups(units[counted])
-    tables = np.zeros((2, unit_count(numbers[counted]), points))
+    numbers = number_groups(units)
+    # Units without a row that counts are left out by whoever takes shares.
+    tables = np.zeros((2, unit_count(numbers), points))
     sides = ((np.flatnonzero(counted), scores[counted]), (row_of[counted[row_of]], values[counted[row_of]]))
     for table, (rows, given) in zip(tables, sides, strict=True):
         # Rounded first: a step such as 0.1 is no binary fraction, and half way could come out a little below.

@@ -103,10 +103,6 @@ class _TableFile(RowFile):
     def _parsed(self, _content: object) -> Iterator[Row]:
         yield from enumerate(_TABLES[self.path.suffix.lower()](self.path), start=1)
 
-    def form(self) -> list[str]:
-        """Say nothing: a format of its own says how it is read."""
-        return []
-
 
 def _parquet_rows(path: Path) -> Iterator[dict[str, Any]]:
     """Yield the cells of each row of a Parquet file by their columns, without missing ones, in batches."""

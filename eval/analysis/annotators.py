@@ -116,9 +116,8 @@ class Annotators:
             for rater in self.raters[place:]
             if rater.others.value is not None
         )
-        of_people = (
-            f"{self.subject.label}: {METRICS[self.subject.metric].title} with the other annotators: {mean}"
-        )
+        title = METRICS[self.subject.metric].title
+        of_people = f"{self.subject.label}: {title} with the other annotators: {mean}"
         return f"{of_people}; on the same labels {', '.join(judges)}"
 
 
@@ -134,8 +133,6 @@ def compare_annotators(
     for side in sides:
         rows = comparator.counted(side.rows)
         counted.append((side, rows.take(rows.repeat == rows.repeat.min()) if len(rows) else rows))
-    if not counted:
-        return None
     people, rows = [], counted[0][1]
     for place, others in _left_out(comparator, rows):
         everybody = _with_all(comparator, rows, rows.by_annotator[:, place])

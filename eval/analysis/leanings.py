@@ -85,16 +85,15 @@ def _of_judge(comparator: PairwiseComparator, side: Side) -> Iterator[Leaning]:
         shift, p = how.mean_interval(rows.judged - rows.human, rows.clusters)
         yield Leaning(*about, "level", float(rows.judged.mean()), float(rows.human.mean()), shift, p)
     known = rows.take(~np.isnan(rows.lengths[:, 0]))
-    if len(known):
-        judged, human = (
-            _correlated(known, scores, known.lengths[:, 0], how) for scores in (known.judged, known.human)
-        )
-        own, label = judged.statistic(_RHO), human.value(_RHO)
-        if own.value is not None and label is not None:
-            excess = paired_difference([(judged, human)], _RHO)
-            # Whose scores go against length, only less far than the labels do, does not follow it.
-            itself = (own.low or 0.0) > 0 and (excess.difference.value or 0.0) > 0
-            yield Leaning(*about, "length", own.value, label, excess.difference, excess.p, itself)
+    judged, human = (
+        _correlated(known, scores, known.lengths[:, 0], how) for scores in (known.judged, known.human)
+    )
+    own, label = judged.statistic(_RHO), human.value(_RHO)
+    if own.value is not None and label is not None:
+        excess = paired_difference([(judged, human)], _RHO)
+        # Whose scores go against length, only less far than the labels do, does not follow it.
+        itself = (own.low or 0.0) > 0 and (excess.difference.value or 0.0) > 0
+        yield Leaning(*about, "length", own.value, label, excess.difference, excess.p, itself)
 
 
 def _chosen(

@@ -148,12 +148,10 @@ class Sample:
         if METRICS[metric].within:
             return mean_or_none(without_nan(self.by_group(metric)))
         if self.kind == "score":
-            return correlation(metric, self.judged, self.human) if len(self) else None
+            return correlation(metric, self.judged, self.human)
         return none_if_nan(_OF_TABLES[metric](self._tables.sum(axis=0, keepdims=True))[0])
 
     def _drawn(self, metric: str) -> Floats:
-        if not len(self):
-            return np.full(self.resampling.resamples, np.nan)
         if METRICS[metric].within:
             return mean_of_groups(self.by_group(metric), self.resampling)
         if self.kind == "score":
@@ -170,7 +168,7 @@ class Sample:
             self._over_rows |= resampled_correlations(new, *columns, self.resampling)
 
     def _by_group(self, metric: str) -> Floats:
-        if not self.grouped or not len(self):
+        if not self.grouped:
             return np.full(0, np.nan)
         return correlations_within(METRICS[metric].coefficient, self.judged, self.human, self.clusters)
 

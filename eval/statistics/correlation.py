@@ -69,9 +69,7 @@ class _Resampled:
 
     def __call__(self, weights: NDArray[Any]) -> Floats:
         """Return the resamples' figures, of weights of shape (resamples, units); NaN where one side is constant."""
-        return np.concatenate(
-            [self._part(part) for part in split_resamples(weights, self._width, self.cells)]
-        )
+        return np.concatenate([*map(self._part, split_resamples(weights, self._width, self.cells))])
 
     def _part(self, weights: NDArray[Any]) -> Floats:
         raise NotImplementedError

@@ -118,10 +118,8 @@ def telling_groups(items: Units, groups: Units, human: Floats) -> int:
     """
     _, first = np.unique(items, return_index=True)
     first = first[(groups[first] >= 0) & ~np.isnan(human[first])]
-    labels = human[first]
-    _, lead, codes, sizes = np.unique(
-        groups[first], return_index=True, return_inverse=True, return_counts=True
-    )
+    groups, labels = groups[first], human[first]
+    _, lead, codes, sizes = np.unique(groups, return_index=True, return_inverse=True, return_counts=True)
     # Of each group, how many labels are not that of its first item.
     others = np.bincount(codes, labels != labels[lead][codes])
     return int(((sizes >= _FEWEST_ITEMS) & (others > 0)).sum())

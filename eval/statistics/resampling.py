@@ -89,10 +89,11 @@ class Resampling:
 
         Args:
             units: how many there are. Of fewer than two, all resamples are alike: they say nothing, and are all NaN.
-            figure: of weights of shape (some, units), the figure in each, of shape (some,); NaN where it has none.
+            figure: of weights of shape (some, units), the figure in each, of shape (some,), or several in each, of
+                shape (some, figures); NaN where there is none.
 
         Returns:
-            shape (resamples,).
+            shape (resamples,), or (resamples, figures).
         """
         if units < 2 or not self.resamples:
             return np.full(self.resamples, np.nan)

@@ -90,7 +90,5 @@ def score_distribution(
     with np.errstate(invalid="ignore"):
         shares = [table.sum(axis=0) / table.sum() for table in tables]
     places = [float(low + step * number) for number in range(points)]
-    return ScoreDistribution(
-        tuple(map(ScalePoint, places, judge, human)),
-        Statistic(none_if_nan(np.abs(shares[0] - shares[1]).sum() / 2)),
-    )
+    distance = Statistic(none_if_nan(np.abs(shares[0] - shares[1]).sum() / 2))
+    return ScoreDistribution(tuple(map(ScalePoint, places, judge, human)), distance)

@@ -12,7 +12,7 @@ are computed by the package ``evalica``, of the extra ``report``.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import chain, compress
+from itertools import compress
 from typing import NamedTuple
 
 import numpy as np
@@ -164,17 +164,13 @@ class _Games:
     def figures(self, resampling: Resampling) -> list[Statistic]:
         """Return each system's strength with its interval."""
         count = unit_count(self._units)
-        values = self._strengths(np.ones(count, dtype=np.int64))
+        values = [none_if_nan(value) for value in self._strengths(np.ones(count, dtype=np.int64))]
         # Without a figure there is no interval: the resamples, each a fit of its own, are not computed.
-        resamples = 0 if count < 2 or np.isnan(values).any() else resampling.resamples
-        draws = chain.from_iterable(resampling.weights(count) if resamples else ())
-        resampled = np.array([self._strengths(weights) for weights in draws]).reshape(
-            resamples, self._systems
-        )
-        return [
-            resampling.studentised(none_if_nan(value), resampled[:, system], count)[0]
-            for system, value in enumerate(values)
-        ]
+        if count < 2 or None in values or not resampling.resamples:
+            return [Statistic(value) for value in values]
+        drawn = resampling.figures(count, lambda weights: np.array([*map(self._strengths, weights)]))
+        pairs = zip(values, drawn.T, strict=True)
+        return [resampling.studentised(value, of_system, count)[0] for value, of_system in pairs]
 
     def _strengths(self, weights: Weights) -> Floats:
         """Compute Bradley-Terry strengths, natural logarithms with mean 0; NaN where they do not exist."""

@@ -184,13 +184,9 @@ def _sides(comparator: PairwiseComparator) -> Iterator[_Side]:
     # Imported here: reading and comparing results needs no graphs.
     from ...graphs.registry import protocols
 
-    known = (
-        (name, module.protocol)
-        for name, module in protocols().items()
-        if module.protocol.score_gaps != "none"
-    )
-    for name, protocol in sorted(known, key=lambda named: named[1].score_gaps != "by_round"):
-        for cell in comparator.cells:
+    known = {name: module.protocol for name, module in protocols().items()}
+    for name, protocol in sorted(known.items(), key=lambda named: named[1].score_gaps != "by_round"):
+        for cell in comparator.cells if protocol.score_gaps != "none" else ():
             if cell.judge.protocol != name or not len(cell.rows):
                 continue
             settings, label, rows = cell.judge.settings, cell.judge.label, cell.rows

@@ -194,11 +194,8 @@ def frontier(comparator: PairwiseComparator, ensembles: Sequence[EnsembleOf]) ->
     def marked(point: Point) -> Point:
         """Mark it unless another point agrees as well for less, or better for as much or less."""
         own = point.spent, point.agreement.value or 0.0
-        dominated = any(
-            spent <= own[0] and agreement >= own[1]
-            for spent, agreement in places
-            if (spent, agreement) != own
-        )
+        others = places - {own}
+        dominated = any(spent <= own[0] and agreement >= own[1] for spent, agreement in others)
         return point._replace(on_frontier=not dominated)
 
     return Frontier(

@@ -123,11 +123,8 @@ def match(comparators: Sequence[PairwiseComparator]) -> EqualCostComparison:
             without.append(comparator)
             continue
         currency = currency_of([cell.usage for cell in comparator.cells])
-        tried = [
-            _matched(comparator, cell, offers, currency)
-            for cell in comparator.cells
-            if cell.judge.protocol not in ensemble_protocols()
-        ]
+        others = [cell for cell in comparator.cells if cell.judge.protocol not in ensemble_protocols()]
+        tried = [_matched(comparator, cell, offers, currency) for cell in others]
         matched = [outcome for outcome in tried if isinstance(outcome, EqualCostMatch)]
         # p-values hold for all matches on one subject together.
         pairwise = adjusted([match.pairwise for match in matched])

@@ -116,10 +116,8 @@ def judge_labels(judges: Sequence[Labelled]) -> list[str]:
     """
     parts, named = [], []
     for judge in judges:
-        of_judge = {
-            key: value for key, value in signature_parts(judge.signature).items() if key not in _OF_DATA
-        }
-        parts.append(dict(sorted(of_judge.items(), key=lambda part: part[0] not in _FIRST)))
+        of_judge = [part for part in signature_parts(judge.signature).items() if part[0] not in _OF_DATA]
+        parts.append(dict(sorted(of_judge, key=lambda part: part[0] not in _FIRST)))
     for judge, own in zip(judges, parts, strict=True):
         rivals = [other for of, other in zip(judges, parts, strict=True) if of.protocol == judge.protocol]
         words = ", ".join(_word(key, own[key]) for key in _telling(rivals) if key in own)

@@ -203,12 +203,9 @@ def _systems(cell: JudgeAspectData, resampling: Resampling, notes: dict[str, Non
     names = sorted({name for systems in known for name in systems})
     number = {name: place for place, name in enumerate(names)}
     # A system against itself ranks nothing.
-    numbers = np.array(
-        [
-            [number[name] for name in systems] if len({*systems}) == len(systems) == wrote else [-1] * wrote
-            for systems in known
-        ]
-    ).reshape(-1, wrote)[rows.systems]
+    ranked = [systems if len({*systems}) == len(systems) == wrote else () for systems in known]
+    table = [[number[name] for name in systems] or [-1] * wrote for systems in ranked]
+    numbers = np.array(table).reshape(-1, wrote)[rows.systems]
     rows, numbers = rows.take(numbers[:, 0] >= 0), numbers[numbers[:, 0] >= 0]
     if not len(rows):
         return None

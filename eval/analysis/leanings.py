@@ -122,8 +122,7 @@ def _correlated(rows: Verdicts, x: Floats, y: Floats, how: Resampling) -> Sample
 
 def _longer(rows: Verdicts) -> Floats:
     """Point to the longer answer of each row: 1 for the first, -1 for the second, 0 for neither, NaN if unknown."""
-    longer: Floats = np.sign(rows.lengths[:, 0] - rows.lengths[:, 1])
-    return longer
+    return np.sign(rows.lengths[:, 0] - rows.lengths[:, 1])
 
 
 @dataclass(frozen=True)

@@ -66,8 +66,7 @@ def ratio(numerators: NDArray[Any], denominators: NDArray[Any]) -> Floats:
     >>> ratio(np.array([1.0, 0.0]), np.array([2.0, 0.0])).tolist()
     [0.5, nan]
     """
-    ratios: Floats = numerators / np.where(denominators > 0, denominators, np.nan)
-    return ratios
+    return numerators / np.where(denominators > 0, denominators, np.nan)
 
 
 Group = TypeVar("Group", bound=Hashable)

@@ -78,11 +78,22 @@ class Resampling:
     def blocks(self, units: int) -> Iterator[ByteWeights]:
         """Yield the same weights in a byte each, many more at a time: 1,000 resamples of 100,000 units in one array.
 
-        That a resample draws a unit more than 255 times has a chance below 1e-500, however many units there are.
+        That a resample draws a unit more than 255 times has a chance below 1e-500, however many units there are. An
+        array that all resamples fit into is read-only, since all callers share it; the latest such arrays are kept.
         """
-        if self.resamples * units <= _CACHED_BYTES:
-            return iter([_kept_resamples(self.seed, self.resamples, units)])
-        return _draw_blocks(self.seed, self.resamples, units)
+        key = self.seed, self.resamples, units
+        if self.resamples * units > _CACHED_BYTES:
+            return _draw_blocks(*key)
+        # Taken out and put in again: the first in the dict is the one that nobody has asked for longest.
+        weights = _kept.pop(key, None)
+        if weights is None:
+            # The empty array stands for 0 resamples, of which there is no block to concatenate.
+            weights = np.concatenate([np.empty((0, units), dtype=np.uint8), *_draw_blocks(*key)])
+            weights.flags.writeable = False
+        while _kept and sum(drawn.nbytes for drawn in _kept.values()) + weights.nbytes > _CACHED_BYTES:
+            del _kept[next(iter(_kept))]
+        _kept[key] = weights
+        return iter([weights])
 
     def figures(self, units: int, figure: Callable[[Weights], Floats]) -> Floats:
         """Compute a figure in each resample.
@@ -212,21 +223,7 @@ def _draw_blocks(seed: int, resamples: int, units: int) -> Iterator[ByteWeights]
 
 
 _kept: dict[tuple[int, int, int], ByteWeights] = {}
-
-
-def _kept_resamples(seed: int, resamples: int, units: int) -> ByteWeights:
-    """Draw all resamples into one array, which is read-only since all callers share it; the latest are kept."""
-    key = seed, resamples, units
-    # Taken out and put in again: the first in the dict is the one that nobody has asked for longest.
-    weights = _kept.pop(key, None)
-    if weights is None:
-        # The empty array stands for 0 resamples, of which there is no block to concatenate.
-        weights = np.concatenate([np.empty((0, units), dtype=np.uint8), *_draw_blocks(*key)])
-        weights.flags.writeable = False
-    while _kept and sum(drawn.nbytes for drawn in _kept.values()) + weights.nbytes > _CACHED_BYTES:
-        del _kept[next(iter(_kept))]
-    _kept[key] = weights
-    return weights
+"""The latest resamples, by seed, number and units."""
 
 
 def student_interval(value: float, error: float, df: int, confidence: float) -> tuple[float, float, float]:

@@ -244,5 +244,4 @@ def _reachable(beaten: NDArray[np.bool_]) -> NDArray[np.bool_]:
     # Imported where it is needed: it takes longer to load than numpy.
     from scipy.sparse.csgraph import shortest_path
 
-    reach: NDArray[np.bool_] = np.isfinite(shortest_path(beaten.astype(float), unweighted=True))
-    return reach
+    return np.isfinite(shortest_path(beaten.astype(float), unweighted=True))

@@ -114,8 +114,7 @@ def wins(winners: Floats, toward: Floats) -> Floats:
     >>> wins(np.array([0.0, 1, 2]), np.array([1.0, 1, 1]))
     array([1. , 0. , 0.5])
     """
-    towards: Floats = (1 + TOWARDS_FIRST[winners.astype(np.intp)] * toward) / 2
-    return towards
+    return (1 + TOWARDS_FIRST[winners.astype(np.intp)] * toward) / 2
 
 
 def count_votes(labels: Floats) -> Floats:

@@ -31,7 +31,7 @@ def judge(name: str, **changes: Any) -> Judge:
     fields: dict[str, Any] = {
         **{"label": name, "protocol": name, "signature": f"protocol:{name}|data:wit@abc|version:0.1.0"},
         **{"folder": Path("runs/wit"), "settings": {}, "models": {"*": "openai:gpt-4o-mini"}, "note": None},
-        **{"data": "wit", "digest": "abc", "kind": "score", "subjects": ("coherence", "fluency")},
+        **{"data": "wit", "digest": "abc", "subjects": ("coherence", "fluency")},
         **{"wanted": 24, "judged": 23, "failed": 1, "missing": 0},
         "usage": UsageTotals(24, spent(24, calls, cost)),
     }
@@ -66,7 +66,7 @@ def pairwise(each_judge: str, of: str) -> PairwiseComparison:
     value, base = FIGURES[each_judge][0], FIGURES["single"][0]
     gain = around(value - base, 0.09)
     differences = {
-        name: Difference(name, value, base, gain, 0.0123, 0.0369, 0.0246)
+        name: Difference(value, base, gain, 0.0123, 0.0369, 0.0246)
         for name in ("pearson", "spearman", "kendall")
     }
     return PairwiseComparison(of, each_judge, "single", differences, shared=12)
@@ -75,7 +75,7 @@ def pairwise(each_judge: str, of: str) -> PairwiseComparison:
 def average_duel(first: str, second: str = "single", p: float = 0.0246) -> PairwiseComparison:
     """Over both aspects."""
     value, base = FIGURES[first][0] - 0.025, FIGURES[second][0] - 0.025
-    difference = Difference("spearman", value, base, around(value - base, 0.01), p, p, p)
+    difference = Difference(value, base, around(value - base, 0.01), p, p, p)
     return PairwiseComparison("abc", first, second, {"spearman": difference}, 12, second == "single")
 
 
@@ -98,9 +98,9 @@ def diagnosis(each_judge: str = "debate") -> Diagnosis:
         rounds=tuple(rounds),
         score_changes=(ScoreChanges("critic", 20, 7, 0.6, 4, 2),),
         conformity=None,
-        spending=Spending(**means, rounds={1: 8, 4: 4}, stop_reasons=reasons, calls={2: 8, 9: 4}),
+        spending=Spending(**means, rounds={1: 8, 4: 4}, stop_reasons=reasons),
         positions=None,
-        length=LengthBias(12, 12, correlation=around(0.2), partial=around(0.1), human=around(0.15)),
+        length=LengthBias(12, correlation=around(0.2), partial=around(0.1), human=around(0.15)),
         replies=Replies(repaired=1, unread=0, copied=0, failed=1, reasons={"no score in the reply": 1}),
     )
 

@@ -38,7 +38,6 @@ class Difference:
     """Compares two judges by one measure on the same rows.
 
     Attributes:
-        measure: its name, as in ``LeaderboardEntry``.
         first, second: each one's figure on the shared rows; within groups, of the groups in which both have one.
         difference: the first's less the second's, with its interval.
         p: two-sided, of the same difference by the same standard error (``statistics.sample``).
@@ -49,7 +48,6 @@ class Difference:
         clusters: how many count; within groups, those in which both have a figure.
     """
 
-    measure: str
     first: Annotated[float | None, Column("value")]
     """the judge's value"""
     second: Annotated[float | None, Column("other's value")]
@@ -65,7 +63,7 @@ class Difference:
     @classmethod
     def of(cls, measure: str, pairs: Sequence[Pair]) -> Self:
         """Compare two judges' samples of one subject, or their means over several."""
-        return cls(measure, **paired_difference(pairs, measure)._asdict())
+        return cls(**paired_difference(pairs, measure)._asdict())
 
 
 class PairedTest(NamedTuple):

@@ -126,7 +126,6 @@ class Spending:
     """stopped by the round limit"""
     rounds: Annotated[Mapping[int, int], text_column("debates by round count", of=counts)]
     stop_reasons: Annotated[Mapping[str, int], text_column("stop reason", of=counts)]
-    calls: Mapping[int, int]
 
 
 def spending(of: Overview) -> Spending:
@@ -141,7 +140,6 @@ def spending(of: Overview) -> Spending:
         unresolved=ends["max_rounds"] / of.judged if of.judged else None,
         rounds=dict(sorted(of.rounds.items())),
         stop_reasons=dict(ends.most_common()),
-        calls=dict(sorted(of.calls.items())),
     )
 
 

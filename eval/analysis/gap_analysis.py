@@ -224,8 +224,7 @@ def iteration_complexity(
         sooner, later, same = (int(which.sum()) for which in (mine < theirs, mine > theirs, mine == theirs))
         p = binomial_test(sooner, later) if len(units) else None
         against[other] = SoonerOrLater(sooner, later, same, p)
-    adjusted = holm([tested.p for tested in against.values()])
-    pairs = zip(against.items(), adjusted, strict=True)
+    pairs = zip(against.items(), holm([tested.p for tested in against.values()]), strict=True)
     against = {other: tested._replace(adjusted=p) for (other, tested), p in pairs}
     needed = {}
     for name, values in rounds.items():

@@ -63,7 +63,7 @@ class Judge:
         settings: of the protocol, as the manifest has them.
         models: role to model; empty of a computed metric, for which no model was asked.
         note: a disclosure for the head of every table about it (the offline judge's), if any.
-        data, digest, kind: the dataset's name, its content's digest, and its kind of task.
+        data, digest: the dataset's name, and its content's digest.
         subjects: labels of the targets that it judged, in the order in which they occur.
         wanted: judgements the run was to make.
         judged, failed, missing: judgements with a verdict, without one, and those that the run did not reach.
@@ -80,7 +80,6 @@ class Judge:
     note: str | None
     data: str
     digest: str
-    kind: TaskKind
     subjects: tuple[str, ...]
     wanted: int
     judged: Annotated[int, Column("judged")]

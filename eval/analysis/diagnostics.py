@@ -135,7 +135,7 @@ def spending(of: Overview) -> Spending:
         ends[reason or "complete"] += verdicts
     return Spending(
         mean_rounds=of.rounds.value,
-        mean_calls=of.calls.value,
+        mean_calls=of.totals.calls_each,
         # The stop reason of debates that nothing else ended.
         unresolved=ends["max_rounds"] / of.judged if of.judged else None,
         rounds=dict(sorted(of.rounds.items())),

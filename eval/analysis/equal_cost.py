@@ -249,7 +249,7 @@ def smaller_ensembles(cell: JudgeAspectData) -> Iterator[Side]:
     rows, judge = cell.rows, cell.judge
     if judge.protocol in ensemble_protocols():
         start, judges = rows.agent_start, rows.agent_count
-        values, usage = rows.agents[:, 1:3], rows.agents[:, 3:]
+        values, usage = rows.agents[:, :2], rows.agents[:, 2:]
     else:
         # Rows come by item, so the repeats of one stand beside each other; those without a score count for none.
         first = np.flatnonzero(np.diff(rows.item, prepend=-1))

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, reduce
 from math import isnan, nan
 from operator import attrgetter
-from sys import intern
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -58,14 +57,14 @@ def _value_of(turn: Turn) -> Value | None:
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
-def agent_scores(turns: Iterable[ReadTurn]) -> Iterator[tuple[str, Value | Winner, Usage]]:
-    """Yield each member of a panel, or voter, with its last score or vote (mean over both orders) and its usage."""
+def agent_scores(turns: Iterable[ReadTurn]) -> Iterator[tuple[Value | Winner, Usage]]:
+    """Yield of each member of a panel, or voter, the last score or vote (mean over both orders) and the usage."""
     last: dict[str, dict[int, Value | Winner]] = {}
     usages: dict[str, Usage] = {}
     for turn, kind, score in turns:
         if kind not in ("panel", "votes"):
             continue
-        agent = intern(turn["agent"])
+        agent = turn["agent"]
         usages[agent] = usages.get(agent, NO_USAGE) + Usage.of_fields(turn)
         value = cast("Winner", turn["value"]) if isinstance(turn["value"], str) else score
         if value is not None:
@@ -76,7 +75,7 @@ def agent_scores(turns: Iterable[ReadTurn]) -> Iterator[tuple[str, Value | Winne
         pairs = [value for value in values if isinstance(value, tuple)]
         # Pairs of both orders are averaged; of votes the last one counts.
         value = mean_pair(pairs) if len(pairs) == len(values) > 1 else values[-1]
-        yield agent, value, usages[agent]
+        yield value, usages[agent]
 
 
 class Codes(dict[Hashable, int]):
@@ -96,13 +95,12 @@ class StudyNames:
 
     Attributes:
         items: (digest of the dataset, id): datasets may have items of the same id.
-        groups, agents: by name.
+        groups: by name.
         systems, annotations: whole tuples, of which there are few different ones.
     """
 
     def __init__(self) -> None:
-        self.items, self.groups, self.agents = Codes(), Codes(), Codes()
-        self.systems, self.annotations = Codes(), Codes()
+        self.items, self.groups, self.systems, self.annotations = (Codes() for _ in range(4))
         self._ranks: Units = np.zeros(0, dtype=np.intp)
 
     def item_ranks(self) -> Units:
@@ -131,7 +129,7 @@ class VerdictColumns:
             **{"judged": "d", "human": "d", "scores": "2d", "lengths": "2d", "usage": f"{_USAGE}d"},
         )
         # A row for each entry of their paths, and for each of their agents.
-        self._path, self._agents = NumberRows(values="2d"), NumberRows(values=f"{3 + _USAGE}d")
+        self._path, self._agents = NumberRows(values="2d"), NumberRows(values=f"{2 + _USAGE}d")
 
     def add(self, result: Result, judged: Judged | None, turns: Sequence[ReadTurn] = ()) -> int:
         """Take in one result, and return its cluster, as ``Verdicts.clusters`` has it.
@@ -153,10 +151,10 @@ class VerdictColumns:
         self._rows.add(item, result.repeat, group, systems, annotations, len(path), len(agents), *figures)
         for value in path:
             self._path.add(*_two(value))
-        for agent, last, usage in agents:
+        for last, usage in agents:
             # Infinity tells the code of a vote from the first of two scores.
             two = (_code(last), np.inf) if isinstance(last, str) else _two(last)
-            self._agents.add(names.agents.code(agent), *two, *_usage_numbers(usage))
+            self._agents.add(*two, *_usage_numbers(usage))
         return group if group >= 0 else ~item
 
     def verdicts(self) -> Verdicts:
@@ -188,8 +186,8 @@ class Verdicts:
         usage: the fields of the usage, (rows, fields); NaN for an unknown cost.
         path_start, path_count: which lines of ``path`` are the row's: the score after each round, or both answers'
             (a score alone has NaN beside it).
-        agent_start, agent_count: which lines of ``agents`` are the row's: agent, value (two columns; infinity beside a
-            winner's code), usage.
+        agent_start, agent_count: which lines of ``agents`` are the row's, one an agent: value (two columns; infinity
+            beside a winner's code), usage.
     """
 
     names: StudyNames
@@ -285,7 +283,7 @@ class Verdicts:
 
     def opinions(self) -> Iterator[list[float]]:
         """Yield of each row its agents' last scores, or the codes of their votes; of two scores, the winner's."""
-        verdicts = np.where(np.isinf(self.agents[:, 2]), self.agents[:, 1], self.decided(self.agents[:, 1:3]))
+        verdicts = np.where(np.isinf(self.agents[:, 1]), self.agents[:, 0], self.decided(self.agents[:, :2]))
         for start, count in zip(self.agent_start, self.agent_count, strict=True):
             yield verdicts[start : start + count].tolist()
 

@@ -230,8 +230,7 @@ def _agreement(cell: JudgeAspectData, rows: Verdicts, labelled: Sample) -> Agree
         NOT_BY_ALL: len(cell.labelled) - len(rows),
     }
     left_out = {reason: count for reason, count in reasons.items() if count}
-    groups, repeats = len(np.unique(rows.group[rows.group >= 0])), max(1, len(np.unique(rows.repeat)))
-    return agreement_of(labelled, left_out, groups, repeats, cell.subject.rule.votes)
+    return agreement_of(labelled, left_out, rows.group[rows.group >= 0], rows.repeat, cell.subject.rule.votes)
 
 
 def _distribution(cell: JudgeAspectData, resampling: Resampling) -> ScoreDistribution | None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from ..results.folder import FILE, read_manifest, results_of
 from ..results.results import NumberRows, Result
 from ..statistics.alignment import grouped
 from ..statistics.metrics import METRICS, check_metric, leading_metric, telling_groups
-from ..statistics.tie_policy import Overrides, TiePolicy
+from ..statistics.tie_policy import TiePolicy
 from .debate_counters import (
     CallsByRound,
     ConformityCounter,
@@ -31,10 +31,12 @@ from .judges import EvaluationTarget, Judge, Labelled, judge_labels
 from .verdict_columns import Judged, Side, StudyNames, VerdictColumns, Verdicts, turns_of
 
 
-class Measuring(Overrides, total=False):
-    """Names how agreement is measured, where that is not as the data has it."""
+class Measuring(TypedDict, total=False):
+    """Names how agreement is measured, where that is not as the data has it; ``None`` counts as not given."""
 
     metric: str | None
+    ties: str | None
+    votes: str | None
 
 
 class JudgeAspectData:

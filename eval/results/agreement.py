@@ -14,6 +14,7 @@ from statistics import fmean, stdev
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...state.errors import DataError
 from ..statistics.alignment import Floats
@@ -272,21 +273,24 @@ class RowsByAspect:
 
 def _agreement(table: RowTable, resampling: Resampling, rule: TiePolicy) -> Agreement:
     rows, values = table.rows, table.rows["values"]
-    groups, repeats = len(np.unique(rows["unit"][rows["grouped"]])), max(1, len(np.unique(rows["repeat"])))
     judged, human, *_ = values.T.copy()
     if table.kind == "compare":
         # A row for each comparison, a column for each preference: how many voted for it, or 1 for the majority's.
         human = values[:, 2:] if rule.votes == "each" else count_votes(human[:, None])
-    sample = Sample(table.kind, judged, human, rows["unit"], groups > 0, resampling, rule.ties)
-    return agreement_of(sample, table.left_out, groups, repeats, rule.votes)
+    groups = rows["unit"][rows["grouped"]]
+    sample = Sample(table.kind, judged, human, rows["unit"], len(groups) > 0, resampling, rule.ties)
+    return agreement_of(sample, table.left_out, groups, rows["repeat"], rule.votes)
 
 
 def agreement_of(
-    sample: Sample, left_out: Mapping[str, int], groups: int, repeats: int, votes: Votes
+    sample: Sample, left_out: Mapping[str, int], groups: NDArray[Any], repeats: NDArray[Any], votes: Votes
 ) -> Agreement:
-    """Return the agreement of a sample, with what is known of its rows."""
-    about: dict[str, Any] = {"n": sample.counted, "groups": groups, "units": sample.count}
-    about |= {"repeats": repeats, "resampling": sample.resampling}
+    """Return the agreement of a sample, with what is known of its rows: the groups of those that have one, the repeats.
+
+    Both are numbered in any way.
+    """
+    about: dict[str, Any] = {"n": sample.counted, "groups": len(np.unique(groups)), "units": sample.count}
+    about |= {"repeats": max(1, len(np.unique(repeats))), "resampling": sample.resampling}
     if sample.kind == "score":
         return ScoreAgreement(
             left_out=left_out,

@@ -22,7 +22,7 @@ from ..journal.call_journal import Journal
 from ..journal.private_files import PRIVATE, make_private_folder, warn_of_readers, whole_file
 from .config import RunConfig
 from .results import FILE as RESULTS
-from .results import Result, ResultsFile, kind_of_turns
+from .results import Result, ResultsFile, first_fault, kind_of_turns
 from .run_log import FILE as LOG
 
 JOURNAL = "journal.sqlite"
@@ -316,9 +316,7 @@ def read_steps(folder: Path) -> list[PlannedSteps]:
     try:
         return _STEPS.validate_python(read_manifest(folder).get("steps", []))
     except ValidationError as error:
-        problem = error.errors(include_url=False)[0]
-        where = ".".join(map(str, ("steps", *problem["loc"])))
-        raise DataError(f"{folder / FILE}: {where}: {problem['msg']}") from error
+        raise DataError(f"{folder / FILE}: {first_fault(error, 'steps')}") from error
 
 
 def keep_steps(folder: Path, planned: PlannedSteps) -> None:

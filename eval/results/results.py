@@ -413,10 +413,14 @@ def _parsed(line: bytes, path: Path, offset: int) -> Result:
     try:
         return Result.model_validate_json(line)
     except ValidationError as error:
-        problem = error.errors(include_url=False)[0]
-        field = ".".join(map(str, problem["loc"]))
-        fault = f"{field}: {problem['msg']}" if field else problem["msg"]
-        raise DataError(f"{path}, line {_number(path, offset)}: {fault}") from error
+        raise DataError(f"{path}, line {_number(path, offset)}: {first_fault(error)}") from error
+
+
+def first_fault(error: ValidationError, *above: str) -> str:
+    """Say what pydantic found wrong first: in which field, below those ``above``, and what."""
+    problem = error.errors(include_url=False)[0]
+    field = ".".join(map(str, (*above, *problem["loc"])))
+    return f"{field}: {problem['msg']}" if field else problem["msg"]
 
 
 def _number(path: Path, offset: int) -> int:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypedDict, cast, get_args
+from typing import Any, Literal, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -90,13 +90,6 @@ class TiePolicy:
 
 DEFAULT_TIE_POLICY = TiePolicy()
 """The policy unless a dataset says otherwise: people's majority, ties a class of their own (ChatEval, section 3.4)."""
-
-
-class Overrides(TypedDict, total=False):
-    """Values given instead of a policy's own; ``None`` counts as not given."""
-
-    ties: str | None
-    votes: str | None
 
 
 TIE_CODE = CODES["tie"]

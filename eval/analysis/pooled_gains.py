@@ -74,22 +74,21 @@ def pooled_gains(
         of_method = "|".join(f"{key}:{value}" for key, value in parts if key not in _OF_LEVEL)
         methods[judge.label] = Labelled(judge.protocol, of_method)
     different = list(dict.fromkeys(methods[label] for label, judge in judges.items() if judge.models))
-    pairs: defaultdict[tuple[Labelled, str], list[Pair]] = defaultdict(list)
+    pairs: defaultdict[Labelled, defaultdict[str, list[Pair]]] = defaultdict(lambda: defaultdict(list))
     for comparator in comparators:
         with_models = [(cell, _models(cell.judge)) for cell in comparator.cells if cell.judge.models]
         # Backwards, so that of several bases of a model the first one stays.
         bases_of = {model: of for of, model in reversed(with_models) if of.judge.protocol == base_protocol}
         for cell, model in with_models:
             if model in bases_of and cell.judge.protocol != base_protocol:
-                of_level = pairs[methods[cell.judge.label], f"{cell.subject.data}, {model}"]
+                of_level = pairs[methods[cell.judge.label]][f"{cell.subject.data}, {model}"]
                 of_level.append(comparator.samples(cell.side, bases_of[model].side))
     rows: list[LevelGain] = []
     for method, name in zip(different, judge_labels(different), strict=True):
         levels = []
-        for (of, level), samples in pairs.items():
-            if of == method:
-                apart = Difference.of(metric, samples)
-                levels.append(LevelGain(name, level, apart.second, apart.difference))
+        for level, samples in pairs[method].items():
+            apart = Difference.of(metric, samples)
+            levels.append(LevelGain(name, level, apart.second, apart.difference))
         if len(levels) > 1:
             rows += [*levels, _pooled(name, levels, resampling.confidence)]
     return (PooledGains(base_protocol, metric, tuple(rows)),) if rows else ()

@@ -213,8 +213,7 @@ class NumberRows:
     """
 
     def __init__(self, **fields: str) -> None:
-        shapes = {name: (int(code[:-1]),) if code[:-1] else () for name, code in fields.items()}
-        self._type = np.dtype([(name, code[-1], shapes[name]) for name, code in fields.items()])
+        self._type = np.dtype([*fields.items()])
         self._packed = Struct("=" + "".join(fields.values())).pack
         self._rows = bytearray()
 

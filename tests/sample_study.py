@@ -30,7 +30,7 @@ def judge(name: str, **changes: Any) -> Judge:
     _, calls, cost = FIGURES.get(name, (0.1, 2.0, 0.002))
     fields: dict[str, Any] = {
         **{"label": name, "protocol": name, "signature": f"protocol:{name}|data:wit@abc|version:0.1.0"},
-        **{"folder": Path("runs/wit"), "settings": {}, "models": {"*": "openai:gpt-4o-mini"}, "note": None},
+        **{"folder": Path("runs/wit"), "models": {"*": "openai:gpt-4o-mini"}, "note": None},
         **{"data": "wit", "digest": "abc", "subjects": ("coherence", "fluency")},
         **{"wanted": 24, "judged": 23, "failed": 1, "missing": 0},
         "usage": UsageTotals(24, spent(24, calls, cost)),

@@ -60,7 +60,6 @@ class Judge:
         protocol: its name; a metric's name where no model judged.
         folder: where its run is.
         signature: one line with every setting that changes a number.
-        settings: of the protocol, as the manifest has them.
         models: role to model; empty of a computed metric, for which no model was asked.
         note: a disclosure for the head of every table about it (the offline judge's), if any.
         data, digest: the dataset's name, and its content's digest.
@@ -75,7 +74,6 @@ class Judge:
     protocol: str
     folder: Path
     signature: str
-    settings: Mapping[str, Any]
     models: Mapping[str, str]
     note: str | None
     data: str

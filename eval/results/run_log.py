@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import logging
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -114,27 +113,22 @@ class _LogFile(logging.Handler):
         if self._lost:
             record.lines_lost = self._lost
         try:
-            self._write(record)
+            line = self.format(record).encode() + b"\n"
+            if self._file is None:
+                # With the first record, so that a run that is refused leaves no file behind.
+                make_private_folder(self._path.parent)
+                # In mode "a" every write goes to the end, wherever the check of the last byte has left the position.
+                self._file = FileIO(self._path, "a+", opener=private)
+                if self._file.tell():
+                    self._file.seek(-1, 2)
+                    self._torn = self._file.read(1) != b"\n"
+            # The newline ends the half line before it, so that this one stands alone.
+            whole = b"\n" + line if self._torn else line
+            self._torn = self._file.write(whole) < len(whole)
+            # Without room for the whole line, it is lost, too.
+            self._lost = self._lost + 1 if self._torn else 0
         except Exception:
             self._lost += 1
-        else:
-            self._lost = 0
-
-    def _write(self, record: logging.LogRecord) -> None:
-        line = self.format(record).encode() + b"\n"
-        if self._file is None:
-            # With the first record, so that a run that is refused leaves no file behind.
-            make_private_folder(self._path.parent)
-            # In mode "a" every write goes to the end, wherever the check of the last byte has left the position.
-            self._file = FileIO(self._path, "a+", opener=private)
-            if self._file.tell():
-                self._file.seek(-1, 2)
-                self._torn = self._file.read(1) != b"\n"
-        # The newline ends the half line before it, so that this one stands alone.
-        whole = b"\n" + line if self._torn else line
-        self._torn = self._file.write(whole) < len(whole)
-        if self._torn:
-            raise OSError(errno.ENOSPC, "no room for the whole line")
 
 
 _STYLES = {logging.DEBUG: "dim", logging.INFO: "cyan", logging.WARNING: "yellow"}

@@ -98,9 +98,9 @@ def diagnosis(each_judge: str = "debate") -> Diagnosis:
         rounds=tuple(rounds),
         score_changes=(ScoreChanges("critic", 20, 7, 0.6, 4, 2),),
         conformity=None,
-        spending=Spending(**means, rounds={1: 8, 4: 4}, stop_reasons=reasons),
+        spending=Spending(**means, rounds={1: 8, 4: 4}, stop_reasons=reasons, calls={2: 8, 9: 4}),
         positions=None,
-        length=LengthBias(12, correlation=around(0.2), partial=around(0.1), human=around(0.15)),
+        length=LengthBias(12, 12, correlation=around(0.2), partial=around(0.1), human=around(0.15)),
         replies=Replies(repaired=1, unread=0, copied=0, failed=1, reasons={"no score in the reply": 1}),
     )
 

@@ -80,29 +80,31 @@ class Annotators:
 
     Attributes:
         subject: what was labelled.
+        metric: what agreement is measured by.
         raters: each annotator, their mean (the human ceiling), then each judge.
+        epsilon: of the test.
     """
 
     subject: EvaluationTarget
+    metric: str
     raters: tuple[Rater, ...]
+    epsilon: float
 
     @property
     def title(self) -> str:
         """The title of its table."""
-        return f"{self.subject.label}: annotators and judges, {METRICS[self.subject.metric].title}"
+        return f"{self.subject.label}: annotators and judges, {METRICS[self.metric].title}"
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader of the table should know."""
         place = "an annotator is a place in the lists of labels; people who took turns in one count as one"
-        tests = [rater.test for rater in self.raters if rater.test is not None and rater.test.annotators]
-        if not tests:
-            return (place,)
         test = (
             f"closer, beats, could replace one: alternative annotator test (Calderon et al. 2025), "
-            f"epsilon {tests[0].epsilon:g}, over annotators with {FEWEST_ITEMS} items or more"
+            f"epsilon {self.epsilon:g}, over annotators with {FEWEST_ITEMS} items or more"
         )
-        return place, test
+        tested = any(rater.test is not None and rater.test.annotators for rater in self.raters)
+        return (place, test) if tested else (place,)
 
     @property
     def ceiling(self) -> str:
@@ -116,8 +118,7 @@ class Annotators:
             for rater in self.raters[place:]
             if rater.others.value is not None
         )
-        title = METRICS[self.subject.metric].title
-        of_people = f"{self.subject.label}: {title} with the other annotators: {mean}"
+        of_people = f"{self.subject.label}: {METRICS[self.metric].title} with the other annotators: {mean}"
         return f"{of_people}; on the same labels {', '.join(judges)}"
 
 
@@ -152,7 +153,7 @@ def compare_annotators(
             names = [f"annotator {place + 1}" for place in range(labels.shape[1])]
             test = alternative_annotator_test(rows.judged, labels, names, closeness, epsilon)
         judges.append(Rater(side.label, max(map(len, samples), default=0), mean, everybody, test))
-    return Annotators(subject, (*people, ceiling, *judges))
+    return Annotators(subject, metric, (*people, ceiling, *judges), epsilon)
 
 
 def _left_out(

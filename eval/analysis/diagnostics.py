@@ -126,6 +126,7 @@ class Spending:
     """stopped by the round limit"""
     rounds: Annotated[Mapping[int, int], text_column("debates by round count", of=counts)]
     stop_reasons: Annotated[Mapping[str, int], text_column("stop reason", of=counts)]
+    calls: Mapping[int, int]
 
 
 def spending(of: Overview) -> Spending:
@@ -135,11 +136,12 @@ def spending(of: Overview) -> Spending:
         ends[reason or "complete"] += verdicts
     return Spending(
         mean_rounds=of.rounds.value,
-        mean_calls=of.totals.calls_each,
+        mean_calls=of.calls.value,
         # The stop reason of debates that nothing else ended.
         unresolved=ends["max_rounds"] / of.judged if of.judged else None,
         rounds=dict(sorted(of.rounds.items())),
         stop_reasons=dict(ends.most_common()),
+        calls=dict(sorted(of.calls.items())),
     )
 
 

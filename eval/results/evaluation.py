@@ -99,6 +99,7 @@ class Overview:
         rounds: how many verdicts took so many rounds.
         usage: what all of them took, failed ones included.
         stop_reasons: how many verdicts ended for each reason.
+        calls: how many results took so many calls, failed ones included.
     """
 
     judged: Annotated[int, Column("judged")] = 0
@@ -119,6 +120,7 @@ class Overview:
             "stop reason", of=lambda reasons: ", ".join(f"{r} {n}" for r, n in reasons.most_common())
         ),
     ] = field(default_factory=Counter)
+    calls: Tally = field(default_factory=Tally)
 
     @property
     def totals(self) -> UsageTotals:
@@ -128,6 +130,7 @@ class Overview:
     def add(self, row: Mapping[str, Any]) -> None:
         """Add a result, given as its fields."""
         self.usage += Usage.of_fields(row)
+        self.calls[row["calls"]] += 1
         if row["status"] == "failed":
             self.failed += 1
             return

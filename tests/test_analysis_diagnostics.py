@@ -202,6 +202,14 @@ def test_who_speaks_at_the_same_time_does_not_hear_the_others(tmp_path: Path) ->
     assert (at_once.towards, at_once.away, at_once.towards_previous) == (2, 0, None)
 
 
+def test_the_previous_speaker_is_who_gave_the_last_value(tmp_path: Path) -> None:
+    row = discussed("a", [[3, 3, 5], [3, 1, 5], [4, 1, 5]])
+    turns = tuple(each for each in row.transcript if (each["round"], each["agent"]) != (2, "referee_3"))
+    conformity = diagnosis(tmp_path, [row.model_copy(update={"transcript": turns})]).conformity
+    assert conformity is not None
+    assert (conformity.changes, conformity.towards_previous) == (2, 0)
+
+
 def test_a_jury_that_overrules_the_scores_moved_it(tmp_path: Path) -> None:
     details = {"w": "1", "jury_winner": "2"}
     votes = tuple(turn(f"juror_{n}", "2", 2) for n in range(3))

@@ -236,7 +236,8 @@ class ConformityCounter:
                     # last.
                     known.pop(agent, None)
                     known[agent] = now
-            latest.update(values)
+            # In the order in which they last spoke: somebody may have given no value in this round.
+            latest = {agent: value for agent, value in latest.items() if agent not in values} | values
 
     def conformity(self, units: Units) -> Conformity | None:
         """Return what was counted; ``None`` where there was no such discussion.

@@ -49,7 +49,7 @@ class Shown:
     """
 
     judged: tuple[str, ...] = ()
-    said: tuple[str, ...] = ()
+    speeches: tuple[str, ...] = ()
     # What a reader has done to the reply that it compares with the texts; no part of what was shown.
     _prepare: Callable[[str], str] = field(default=str, init=False, compare=False, repr=False)
 
@@ -60,7 +60,7 @@ class Shown:
         >>> from jurygraph.nodes.delimiters import fence
         >>> shown = [fence("candidate", "A."), fence("critic, round 1", "B."), fence("scorer, round 1", "C.")]
         >>> Shown.in_prompt("\\n".join(shown), agent="scorer")
-        Shown(judged=('A.',), said=('B.',))
+        Shown(judged=('A.',), speeches=('B.',))
         """
         judged: list[str] = []
         speeches: list[str] = []
@@ -74,12 +74,12 @@ class Shown:
 
     def of(self, place: Place | None) -> Shown:
         """Return the texts of one place: agents say again how they introduce what they repeat of a judged text."""
-        texts = Shown(self.judged) if place == "judged" else Shown((), self.said)
+        texts = Shown(self.judged) if place == "judged" else Shown((), self.speeches)
         return texts.prepared(self._prepare)
 
     def prepared(self, prepare: Callable[[str], str]) -> Shown:
         """Return the same texts; ``prepare`` is what a reader does to a reply before it takes passages from it."""
-        texts = Shown(self.judged, self.said)
+        texts = Shown(self.judged, self.speeches)
         object.__setattr__(texts, "_prepare", prepare)
         return texts
 
@@ -90,7 +90,7 @@ class Shown:
         'judged'
         """
         places: list[tuple[Place, str]] = [("judged", text) for text in self.judged]
-        places += [("said", text) for text in self.said]
+        places += [("said", text) for text in self.speeches]
         places = [(place, text) for place, text in places if not lacks_word(text, passage)]
         if not places or not (folded := fold(passage)).flat.strip():
             return None

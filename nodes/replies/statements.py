@@ -97,7 +97,7 @@ def possible_answers(reply: str, shown: Shown) -> list[str]:
     check_length(reply)
     if not MAY_HAVE_MARKS.search(reply):
         return [reply]
-    texts = [text for text in (*shown.judged, *shown.said) if _has_marks(text)]
+    texts = [text for text in (*shown.judged, *shown.speeches) if _has_marks(text)]
     if not texts or not has_marks(reply):
         return [without_reasoning(reply)]
     contexts = Shown(tuple(_unescaped(text) for text in texts))

@@ -73,10 +73,11 @@ def merge_turns(before: Sequence[Turn] | None, new: Iterable[Mapping[str, Any]] 
     """
     if new is None:
         return []
-    if not (isinstance(new, list | tuple) and all(isinstance(change, Mapping) for change in new)):
+    # A dict first: this is asked at every node, and what else is a mapping takes long to find out.
+    if not (isinstance(new, list | tuple) and all(isinstance(change, (dict, Mapping)) for change in new)):
         raise ValueError(f"transcript takes a list of turns, such as {EXAMPLE}, not {new!r}")
     turns = list(before or ())
-    if not all("id" in turn for turn in turns):
+    if None in [turn.get("id") for turn in turns]:
         turns = _with_ids(turns)
     # By id, so that an edit takes the place of its turn and no other turn moves.
     places = {turn["id"]: place for place, turn in enumerate(turns)}

@@ -186,6 +186,8 @@ def token_count(value: object) -> int | None:
     >>> token_count(12), token_count(12.0), token_count("12"), token_count(-1), token_count(1e30), token_count(None)
     (12, 12, 12, None, None, None)
     """
+    if type(value) is int:
+        return value if 0 <= value <= MOST_TOKENS else None
     if isinstance(value, str) and value.isdecimal() and len(value) < 20:
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int | float):

@@ -201,6 +201,7 @@ def rounds(study: Study) -> Iterator[Picture]:
         debated = [of for of in study.diagnoses if of.subject == subject.label and len(of.rounds) > 1]
         if not debated:
             continue
+        debated.sort(key=lambda diagnosis: numbers[diagnosis.judge])
         stages = {of.judge: {stage.round: stage.agreement for stage in of.rounds} for of in debated}
         last = max(map(max, stages.values()))
         series = {judge: [of.get(round) for round in range(last + 1)] for judge, of in stages.items()}

@@ -43,8 +43,8 @@ class NoProbabilitiesError(Exception):
 async def scorer(state: JudgeState, runtime: AgentRuntime[GEvalSettings]) -> dict[str, Any]:
     """Ask for the score, and put its expectation over the probabilities of all scores into the details.
 
-    Shown: the task, the criteria, the evaluation steps, the texts. Answers with a number alone. Weighted is as the
-    setting ``weighting`` says: by log-probabilities, by samples, or by what is available.
+    Shown: the task, the criteria, the evaluation steps, the texts. Answers with a number alone. The setting
+    ``weighting`` says how the score is weighted: by log-probabilities, by samples, or by what is available.
 
     Raises:
         UsageError: the setting asks for log-probabilities, and the model returns none.

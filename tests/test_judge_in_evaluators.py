@@ -31,7 +31,7 @@ EXAMPLES = [
     ]
 ]
 pytestmark = [
-    pytest.mark.filterwarnings("ignore:'upload_results' parameter is in beta"),
+    pytest.mark.filterwarnings("ignore:'upload_.*' parameter is in beta"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning:langsmith"),
 ]
 

@@ -131,8 +131,8 @@ def audit(models: Models | None = None, **settings: Any) -> StepGraph:
         kind, answers = str(answer.turn["value"]).split()
         turn_id = str(speech.get("id", place))
         answered = {**answer.turn, "id": f"auditor/{turn_id}"}
-        said = {"turn": turn_id, **{name: speech[name] for name in ("agent", "role", "round")}}
-        turn_label = {**said, "kind": kind, "answers": answers == "yes" if earlier else None}
+        about = {"turn": turn_id, **{name: speech[name] for name in ("agent", "role", "round")}}
+        turn_label = {**about, "kind": kind, "answers": answers == "yes" if earlier else None}
         return {"labels": [turn_label], "transcript": [answered]}
 
     builder = StepGraph(AuditState, input_schema=AuditInput, output_schema=AuditOutput)

@@ -248,10 +248,10 @@ class AgentRuntime(Generic[SettingsT]):
         order = self.turn_ids.order
         who = {"id": id, "round": question.round, "agent": question.agent, "role": question.role}
         # Values always refer to the task's order of the answers, the words to the order that the agent was shown.
-        said = {"content": content, "value": swapped(value) if order == 2 else value}
+        words = {"content": content, "value": swapped(value) if order == 2 else value}
         # A recorded reply names the model that once wrote it, which may not be the one that is asked now.
         took = {"model": replies[-1].model or model, **total_usage(reply.usage for reply in replies).flat()}
-        turn = cast("Turn", {**who, **said, **took})
+        turn = cast("Turn", {**who, **words, **took})
         if scale := question.form.scale:
             turn["scale"] = list(scale)
         if order is not None:

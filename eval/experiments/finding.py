@@ -106,8 +106,8 @@ def find(protocol: str, contests: Sequence[Contest], metric: str, terms: Terms) 
 
     def significant(contest: Contest, way: int) -> bool:
         # At the level of the intervals, so that the answer and the interval beside it say the same.
-        told = contest.p is not None and contest.p < 1 - terms.resampling.confidence
-        return told and way * (contest.difference.value or 0.0) > 0
+        is_sure = contest.p is not None and contest.p < 1 - terms.resampling.confidence
+        return is_sure and way * (contest.difference.value or 0.0) > 0
 
     def cannot_tell(reason: str, needed: int | None = None) -> Finding:
         enough = f"; about {needed:,} would tell" if needed else ""

@@ -76,7 +76,8 @@ def protocols() -> dict[str, ModuleType]:
     >>> "debate" in protocols()
     True
     """
-    return {name: _bundled(name) or _registered(name) for name in protocol_names()}
+    bundled = {name: module for name in _bundled_names() if (module := _bundled(name)) is not None}
+    return {name: bundled.get(name) or _registered(name) for name in sorted({*bundled, *plugins(_GROUP)})}
 
 
 def protocol_names() -> list[str]:

@@ -16,7 +16,7 @@ from ...state.errors import UsageError
 from ...state.media import Media
 from ...state.redaction import remember_secrets
 from ...state.settings import REPLY_LIMITS
-from ..offline import DISCLOSURE, OfflineJudge, RoleModel
+from ..offline import DISCLOSURE, OfflineJudge
 from . import capabilities
 from .capabilities import (
     BOUNDS,
@@ -50,6 +50,7 @@ from .model_chains import (
 )
 from .prices import listed_window
 from .provider_words import WORDS
+from .scripted_model import ScriptedModel
 
 
 class Serving(NamedTuple):
@@ -110,7 +111,7 @@ class LoadedModel:
         self._take(chain)
         remember_secrets(self.chats)
         self.label, self.identity = label, identity
-        self.plays_roles = isinstance(self.chat, RoleModel)
+        self.plays_roles = isinstance(self.chat, OfflineJudge | ScriptedModel)
         # The forms that the client has, and the clients of all fallbacks; strictest first.
         first, *others = ([*capabilities.forms_of(chat)] for chat in self.chats)
         self._forms = [form for form in first if all(form in forms for forms in others)]

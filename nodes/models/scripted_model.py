@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import RunnableLambda
 from pydantic import PrivateAttr, SkipValidation
 
-from ..offline import RoleModel
 from .model_chains import Chain
 
 Line = str | dict[str, Any] | AIMessage | Exception
@@ -27,7 +27,7 @@ class RecordedCall:
     prompt: str = field(repr=False)
 
 
-class ScriptedModel(RoleModel):
+class ScriptedModel(BaseChatModel):
     """Reply as a chat model from a script: lists of lines by role, or a function of metadata and prompt.
 
     A line is a text, the fields of a structured reply, a whole message, or an exception to be raised. ``calls``
@@ -79,3 +79,9 @@ class ScriptedModel(RoleModel):
             line = json.dumps(line)
         message = AIMessage(line) if isinstance(line, str) else line
         return ChatResult(generations=[ChatGeneration(message=message)])
+
+    async def _agenerate(
+        self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **kwargs: Any
+    ) -> ChatResult:
+        # LangChain's own would take a thread for each call, in which the order of the lines may change.
+        return self._generate(messages, stop, run_manager)

@@ -7,4 +7,3 @@ model around all of these. ``words.toml`` has the words, the weights and the cri
 
 from .offline_model import DISCLOSURE as DISCLOSURE
 from .offline_model import OfflineJudge as OfflineJudge
-from .offline_model import RoleModel as RoleModel

@@ -29,18 +29,7 @@ LETTERS_PER_TOKEN = 4
 """Characters that count as one token, an approximation; a token that is begun counts."""
 
 
-class RoleModel(BaseChatModel):
-    """Reply at once by who asks, which the call's metadata say, and not by the messages alone."""
-
-    @override
-    async def _agenerate(
-        self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **kwargs: Any
-    ) -> ChatResult:
-        # LangChain's own would take a thread for each call, in which the order of scripted lines may change.
-        return self._generate(messages, stop, run_manager, **kwargs)
-
-
-class OfflineJudge(RoleModel):
+class OfflineJudge(BaseChatModel):
     """Answer for every role of every protocol from word counts; no key, no network and no weights are needed.
 
     The call's metadata say which role it answers for; the texts to be judged are the fenced sections of the prompt.
@@ -76,6 +65,12 @@ source. Taken together, this is near the top of the scale.
         about = {"model_name": "offline", "finish_reason": "stop"}
         message = AIMessage(content=content, response_metadata=about, usage_metadata=usage)
         return ChatResult(generations=[ChatGeneration(message=message)])
+
+    @override
+    async def _agenerate(
+        self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **kwargs: Any
+    ) -> ChatResult:
+        return self._generate(messages, stop, run_manager, **kwargs)
 
     @override
     def with_structured_output(

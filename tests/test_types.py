@@ -1,4 +1,7 @@
-"""What type checkers say: wrong protocols and settings fail, right ones pass, and both follow the settings classes."""
+"""What pyright says: wrong protocols and settings fail, right ones pass, and both follow the settings classes.
+
+What mypy says of the same two files is a check of its own, ``mypy tests``.
+"""
 
 import json
 import shutil
@@ -58,26 +61,14 @@ def test_a_judges_options_are_its_protocols_and_its_own(name: str) -> None:
     assert set(get_type_hints(judge)) == {*options_of(name), *own}
 
 
-@pytest.fixture
-def package(tmp_path: Path) -> Path:
-    """A folder with the files, in which checkers find the package by its name, however it is installed."""
+@pytest.mark.slow
+@pytest.mark.skipif(find_spec("pyright") is None, reason="pyright is not installed")
+def test_pyright_agrees(tmp_path: Path) -> None:
+    # In this folder pyright finds the package by its name, however it is installed.
     assert (Path(jurygraph.__file__).parent / "py.typed").is_file(), "the package says that it is typed"
     (tmp_path / "jurygraph").symlink_to(Path(jurygraph.__file__).parent)
     for file in FILES:
         shutil.copy(HERE / file, tmp_path)
-    return tmp_path
-
-
-@pytest.mark.slow
-def test_mypy_agrees(package: Path) -> None:
-    command = [sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent", "--config-file="]
-    done = subprocess.run([*command, *FILES], cwd=package, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(find_spec("pyright") is None, reason="pyright is not installed")
-def test_pyright_agrees(package: Path) -> None:
     config = {
         "include": FILES,
         "typeCheckingMode": "strict",
@@ -87,7 +78,7 @@ def test_pyright_agrees(package: Path) -> None:
         "reportUnknownMemberType": "none",
         "reportMissingTypeStubs": "none",
     }
-    (package / "pyrightconfig.json").write_text(json.dumps(config))
-    command = [sys.executable, "-m", "pyright", "--pythonpath", sys.executable, "-p", str(package)]
+    (tmp_path / "pyrightconfig.json").write_text(json.dumps(config))
+    command = [sys.executable, "-m", "pyright", "--pythonpath", sys.executable, "-p", str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout

@@ -1,7 +1,7 @@
 """Lines that type checkers must refuse, each with the error that they give. Nothing here is run.
 
 An ignored error that is none is an error itself: ``warn_unused_ignores`` in mypy's strict mode, and
-``reportUnnecessaryTypeIgnoreComment`` in pyright. ``tests/test_types.py`` has both look.
+``reportUnnecessaryTypeIgnoreComment`` in pyright. ``mypy tests`` and ``tests/test_types.py`` look.
 """
 
 from jurygraph import create_async_judge, create_judge

@@ -165,9 +165,7 @@ def swept(*cells: Iterable[Result], wanted: int = 2, stopped: str | None = None)
         for name, results in zip("ab", cells, strict=False)
     ]
     axis = Axis.of("judge", {"a": {}, "b": {}})
-    return Sweep(
-        (axis,), tuple(made), wanted, None, sum(cell.usage.total.calls for cell in made), 0.0, stopped
-    )
+    return Sweep((axis,), tuple(made), wanted, None, sum(cell.usage.total.calls for cell in made), stopped)
 
 
 def names(grid: Grid) -> list[str]:

@@ -21,7 +21,7 @@ from ...nodes.models.resolver import OFFLINE, load
 from ...nodes.models.send import CallMiddleware
 from ...state.protocols import CallRange, Range, exactly
 from ..plan.dry_run import ask_instead, rehearse, with_reply_shape
-from ..plan.estimator import added, aestimate, calls_of, some_tasks
+from ..plan.estimator import added, aestimate, some_tasks
 from .sweep_plan import PlannedCell, SweepPlan
 
 MOST, LEAST, ALTOGETHER = 4, 2, 100
@@ -104,7 +104,8 @@ async def bounds(planned: SweepPlan, done: Sequence[int]) -> ExpectedCalls:
     """Return the estimate that follows from protocols and settings alone; arguments as for ``expected_calls``."""
     pairs = list(zip(planned.cells, done, strict=True))
     verdicts = tuple(len(cell.plan) - judged for cell, judged in pairs)
-    alone = tuple([await calls_of(cell.plan, {cell.protocol: judged}) for cell, judged in pairs])
+    each = [await aestimate(cell.plan, {cell.protocol: judged}, most=0) for cell, judged in pairs]
+    alone = tuple(estimate.total.calls for estimate in each)
     return ExpectedCalls(verdicts, alone, cost_alone=None if planned.costs_money else Range(0.0, 0.0))
 
 

@@ -258,7 +258,6 @@ async def carry_out_sweep(planned: SweepPlan, context: RunContext | None = None)
         wanted=len(planned.cells),
         folder=planned.folder,
         calls_made=counts.usage.calls,
-        cost_made=counts.usage.cost_usd,
         # A signal may come when all is done.
         stopped=stop.reason if sum(len(cell.evaluation.results) for cell in done) < len(planned) else None,
     )

@@ -46,7 +46,6 @@ class Sweep:
         wanted: how many cells the sweep has when it is done.
         folder: where it is kept, if anywhere.
         calls_made: requests that were answered, over all its starts.
-        cost_made: the same in US dollars; ``None`` where a price is unknown.
         stopped: why it ended before its work was done; ``None`` if all is done.
         metric: what cells are compared by (one of ``METRICS``); ``None`` for what belongs to the data.
     """
@@ -56,7 +55,6 @@ class Sweep:
     wanted: int
     folder: Path | None
     calls_made: int
-    cost_made: float | None
     stopped: str | None = None
     metric: str | None = None
 

@@ -32,6 +32,10 @@ Job = tuple[Key, Item, Aspect | None]
 """Names one verdict to make: what its result will be stored as, the item, and the aspect that a text is scored for."""
 
 
+Chosen = Container[tuple[str, str | None]]
+"""Names what is judged, where it is not all: ids of items, each with an aspect or with ``None`` for comparisons."""
+
+
 class Options(TypedDict, total=False):
     """Says how a dataset is to be judged.
 
@@ -90,7 +94,7 @@ class Plan:
     manifest: Mapping[str, Any]
     folder: Path | None = None
     recording: Recording | None = None
-    only: Container[tuple[str, str | None]] | None = None
+    only: Chosen | None = None
 
     def __len__(self) -> int:
         """The number of verdicts to make."""
@@ -197,7 +201,7 @@ def recording_of(options: Options) -> Recording | None:
 def dataset_of(data: Data | None, recording: Recording | None) -> Dataset:
     """Load what is judged: the data, else what was recorded."""
     if data is not None:
-        dataset = data if isinstance(data, Dataset) else load_dataset(data)
+        dataset = load_dataset(data)
         if recording is not None:
             recording.match(dataset)
         return dataset

@@ -78,9 +78,9 @@ def test_the_rehearsal_counts_what_the_sweep_makes() -> None:
     known = asyncio.run(expected_calls(planned, [0] * 6))
     assert (known.sampled, known.played.distinct) == (4, done.calls_made)
     assert known.played.calls == done.calls_alone
-    assert known.one_by_one.least <= done.calls_alone <= known.one_by_one.most
+    assert known.alone.calls.least <= done.calls_alone <= known.alone.calls.most
     assert known.bounds.least <= done.calls_made <= known.bounds.most
-    assert known.drawn_out.calls == known.one_by_one.most
+    assert known.drawn_out.calls == known.alone.calls.most
     assert known.together.most == known.drawn_out.distinct == 4 * (4 + 3 + 3)
 
 
@@ -91,7 +91,7 @@ def test_calls_that_serve_a_whole_run_are_not_scaled_up_with_its_items() -> None
     task = item.task(planned.cells[0].plan.aspects[0]).model_dump(mode="json")
     heard = asyncio.run(sample_call_shares(planned.cells, [task]))
     assert (heard.calls, heard.distinct) == (5, 3)
-    assert asyncio.run(bounds(planned, [0, 0])).one_by_one.most == 5 * len(planned.dataset) + 2
+    assert asyncio.run(bounds(planned, [0, 0])).alone.calls.most == 5 * len(planned.dataset) + 2
 
 
 def run(out: Path, **more: Any) -> Sweep:

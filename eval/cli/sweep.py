@@ -117,16 +117,21 @@ def announce_sweep(
     known = run_blocking((expected_calls if config.dry_run or planned.costs_money else bounds)(planned, done))
     if not left:
         return
-    each_cell = zip(planned.cells, known.verdicts, known.alone, strict=True)
+    each_cell = islice(zip(planned.cells, known.cells, strict=True), SHOWN_CELLS)
     rows: list[tuple[CellValue, ...]] = [
-        (*cell.cell.labels.values(), cell.protocol, to_judge, between(calls))
-        for cell, to_judge, calls in islice(each_cell, SHOWN_CELLS)
+        (
+            *cell.cell.labels.values(),
+            cell.protocol,
+            expected.verdicts[cell.protocol],
+            between(expected.total.calls),
+        )
+        for cell, expected in each_cell
     ]
     named = map(text_column, (*(axis.name for axis in planned.axes), "protocol"))
     columns = (*named, Column("to judge"), Column("calls alone"))
     notes = (f"... {size - SHOWN_CELLS} more",) if size > SHOWN_CELLS else ()
     out.print_grids([Grid(f"{cells}, {len(planned):,} verdicts", columns, tuple(rows), notes)], gap=False)
-    alone = f"the cells take {between(known.one_by_one)} calls, not counting repairs of unreadable replies"
+    alone = f"the cells take {between(known.alone.calls)} calls, not counting repairs of unreadable replies"
     shared = f"since cells share calls, the sweep takes no more than that and at least {known.bounds.least:,}"
     out.print_line(f"run one by one, {alone}; {shared}")
     if known.sampled:

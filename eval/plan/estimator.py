@@ -135,9 +135,11 @@ def shares(protocol: str, profile: RoleProfile, calls: CallRange) -> Iterator[Pa
     # The n-th call of a verdict adds n - 1 times the growth, which is (calls - 1) / 2 times on average.
     shortest = profile.first + profile.growth.least * max(profile.calls.least - 1, 0) / 2
     longest = profile.first + profile.growth.most * max(profile.calls.most - 1, 0) / 2
+    before = 0.0
     for model, share in profile.labels.items():
-        # Rounded for each model, so that the parts of a role may add up to a call more or less than it makes.
-        own, reply = CallRange(round(calls.least * share), round(calls.most * share)), profile.reply[model]
+        # Rounded so that the parts of a role add up to the calls that it makes.
+        bounds = [round(of * (before + share)) - round(of * before) for of in (calls.least, calls.most)]
+        own, reply, before = CallRange(*bounds), profile.reply[model], before + share
         replies = own.least * profile.several
         least = _usage(model, own.least, shortest, replies * reply.least)
         # Where calls are at their most, each brings one reply.

@@ -87,11 +87,11 @@ def test_the_rehearsal_counts_what_the_sweep_makes() -> None:
 def test_calls_that_serve_a_whole_run_are_not_scaled_up_with_its_items() -> None:
     sampling: Any = {"aspects": ["fluency"], "settings": {"weighting": "sampling"}}
     planned = plan_sweep("geval", {"samples": [2, 3]}, "demo", **sampling)
-    item: Any = planned.dataset.items[0]
-    task = item.task(planned.cells[0].plan.aspects[0]).model_dump(mode="json")
+    item: Any = planned.first.dataset.items[0]
+    task = item.task(planned.first.aspects[0]).model_dump(mode="json")
     heard = asyncio.run(sample_call_shares(planned.cells, [task]))
     assert (heard.calls, heard.distinct) == (5, 3)
-    assert asyncio.run(bounds(planned, [0, 0])).alone.calls.most == 5 * len(planned.dataset) + 2
+    assert asyncio.run(bounds(planned, [0, 0])).alone.calls.most == 5 * len(planned.first.dataset) + 2
 
 
 def run(out: Path, **more: Any) -> Sweep:

@@ -94,10 +94,10 @@ def try_(
     for (protocol, _aspect), overview in evaluation.figures.overviews.items():
         spent[protocol] += overview.usage
     more = left / len(few)
-    parts = []
-    for name, usage in spent.items():
-        cost = cost_in_words(usage.cost_usd and more * usage.cost_usd)
-        parts.append(f"{name} about {more * usage.calls:,.0f} calls, {cost}")
+    parts = [
+        f"{name} about {more * usage.calls:,.0f} calls, {cost_in_words(usage.discounted(more).cost_usd)}"
+        for name, usage in spent.items()
+    ]
     out.print_line(f"judging the other {left:,} items would take: {'; '.join(parts)}")
     taken = {
         "--aspect": chosen.aspect,

@@ -89,7 +89,7 @@ def sweep(
             raise UsageError("no protocol given: name one, or a ready-made plan with --plan (see --plans)")
         else:
             planned = plan_sweep(protocol, axes, dataset, **options)
-        check_metric(metric, {planned.dataset.kind})
+        check_metric(metric, {planned.first.dataset.kind})
         announce_sweep(out, planned, ablation, config)
     show = partial(_print_results, metric, ablation, folder)
     raise typer.Exit(carry_out_to_end(out, folder, config, partial(carry_out_sweep, planned), show)[1])
@@ -104,13 +104,13 @@ def announce_sweep(
         UsageError: a cell's folder holds another run; a limit that cannot be kept.
     """
     done = planned.check(config)
-    if note := planned.cells[0].plan.manifest.get("note"):
+    if note := planned.first.manifest.get("note"):
         out.print_line(f"Warning: {note}", "yellow")
     if ablation:
         out.print_line(f"{ablation.name}: {ablation.question} ({ablation.source})")
     left, size = len(planned) - sum(done), len(planned.cells)
     cells = "1 cell" if size == 1 else f"{size} cells"
-    if planned.is_replay:
+    if planned.first.recording is not None:
         out.print(f"{cells}, {left:,} verdicts to judge, no model call")
         return
     # Expected calls take dry runs of some items, which a sweep that costs nothing should not wait for.

@@ -116,7 +116,7 @@ async def expected_calls(planned: SweepPlan, done: Sequence[int]) -> ExpectedCal
     # Cells that are done make no calls, and would only look as if they shared theirs.
     todo = [cell for cell, judged in zip(planned.cells, done, strict=True) if judged < len(cell.plan)]
     size = min(MOST, max(LEAST, ALTOGETHER // max(1, len(todo))))
-    tasks = await asyncio.to_thread(lambda: list(some_tasks(planned.cells[0].plan, size)))
+    tasks = await asyncio.to_thread(lambda: list(some_tasks(planned.first, size)))
     known = await bounds(planned, done, size if planned.costs_money else 0)
     return known._replace(
         sampled=len(tasks) if todo else 0,

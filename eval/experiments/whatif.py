@@ -21,7 +21,7 @@ from ...nodes.bound_judge import Models
 from ...nodes.sync_bridge import run_blocking
 from ...state.errors import UsageError
 from ...state.transcript import Turn
-from ..analysis.comparison import PairwiseComparator
+from ..analysis.comparison import Difference, PairwiseComparator
 from ..analysis.loading import load_evaluations
 from ..analysis.verdict_columns import directions, moved
 from ..calls.call_pipeline import RunContext
@@ -243,8 +243,8 @@ async def carry_out_whatif(planned: WhatIfPlan, context: RunContext) -> WhatIf:
     effects = []
     for aspect, cell in with_turn.cells.items():
         other = without.cells[aspect]
-        pair = PairwiseComparator(cell.subject, resampling).compare(cell.side, other.side)
-        difference = pair.differences[cell.subject.metric]
+        compared = PairwiseComparator(cell.subject, resampling).samples(cell.side, other.side)
+        difference = Difference.of(cell.subject.metric, [compared])
         # All that were forked, those without a label, too: both are sorted by item.
         shared = cell.rows.take(np.isin(cell.rows.keys, other.rows.keys))
         before, after, winners = other.rows.judged, shared.judged, shared.winners

@@ -20,7 +20,6 @@ from jurygraph.eval.experiments.sweep_result import aspect_grid, cell_grid, pivo
 from jurygraph.eval.report.labels import interval_note
 from jurygraph.eval.results.evaluation import Evaluation
 from jurygraph.eval.results.results import Result
-from jurygraph.eval.statistics.resampling import Resampling
 from jurygraph.eval.tables import Grid, to_csv
 from jurygraph.state.errors import UsageError
 
@@ -181,7 +180,7 @@ def test_gains_are_over_the_rows_that_both_have() -> None:
 def test_the_gain_of_an_average_is_the_average_gain() -> None:
     worse, better = [3.0, 1, 2, 0, 4, 5, 6, 7, 8, 9], [0.0, 1, 2, 3, 4, 5, 7, 6, 8, 9]
     both = swept(*([*rated(wit), *rated(better, "tact")] for wit in (worse, better)))
-    base, found = both.measured(Resampling(resamples=200))
+    base, found = both.measured()
     wit, average = found.gains[WIT], found.gains[RHO]
     assert (average.value, average.low) == pytest.approx((wit.value / 2, wit.low / 2))  # type: ignore[operator]
     assert found.gains[TACT].value == 0.0

@@ -20,7 +20,7 @@ from ..experiments.equal_spending import Terms
 from ..experiments.redteam import ATTACKS, carry_out_redteam, plan_redteam
 from ..experiments.versus_plan import VERSUS_WITHOUT, VersusPlan, plan_versus
 from ..experiments.versus_runner import Versus, carry_out_versus
-from ..experiments.whatif import Edit, carry_out_whatif, plan_whatif
+from ..experiments.whatif import Edit, WhatIfOptions, carry_out_whatif, plan_whatif
 from ..plan.estimator import estimate_table
 from ..plan.plan import count_judged, plan
 from ..results.experiment import ExperimentResult
@@ -269,7 +269,8 @@ def whatif(
     out, left = console(), 0
     with interruptible():
         items = None if chosen.data is None else load_dataset(chosen.data, chosen.data_dir)
-        planned = [plan_whatif(folder, edit, items, chosen.protocol, config, None) for edit in edits]
+        options: WhatIfOptions = {"data": items, "protocol": chosen.protocol}
+        planned = [plan_whatif(folder, edit, config, options) for edit in edits]
         for fork in planned:
             check_run(fork.plan, fork.config)
         print_note(out, planned[0].plan.manifest)

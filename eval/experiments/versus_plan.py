@@ -98,7 +98,9 @@ class VersusPlan:
         verdicts = {name: count for of_run in estimates for name, count in of_run.verdicts.items()}
         parts = tuple(part for of_run in estimates for part in of_run.parts)
         sampled = max(of_run.sampled for of_run in estimates)
-        return Estimate(verdicts, parts, sampled, any(of_run.limited for of_run in estimates)), sizes
+        limited = any(of_run.limited for of_run in estimates)
+        overflows = tuple(words for of_run in estimates for words in of_run.overflows)
+        return Estimate(verdicts, parts, sampled, limited, overflows), sizes
 
 
 _IN_FLIGHT = 0.2

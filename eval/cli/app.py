@@ -6,12 +6,12 @@ them import far more than the others need, and ``jurygraph --help`` needs none o
 
 from __future__ import annotations
 
-import inspect
 import os
 import sys
 import tomllib
 import warnings
 from importlib import import_module
+from inspect import getdoc, signature
 from keyword import iskeyword
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, NoReturn
@@ -102,15 +102,13 @@ def _load(name: str) -> Any:
     except KeyboardInterrupt:
         # Importing takes long enough for Ctrl-C to be pressed meanwhile.
         raise typer.Exit(INTERRUPTED) from None
-    options = inspect.signature(function).parameters
+    options = signature(function).parameters
     renamed = {old: name for old, name in _OLD_OPTIONS.items() if name in options}
     settings = {"token_normalize_func": lambda word: renamed.get(word, word)}
     alone = typer.Typer(add_completion=False, rich_markup_mode="rich")
     example = f"Example: jurygraph {name} {about.example}".rstrip()
     # Lines break where the terminal ends, and brackets in a help, such as those of an extra, are no markup.
-    words = escape(
-        "\n\n".join(" ".join(part.split()) for part in (inspect.getdoc(function) or "").split("\n\n"))
-    )
+    words = escape("\n\n".join(" ".join(part.split()) for part in (getdoc(function) or "").split("\n\n")))
     alone.command(name, cls=_LoadedCommand, context_settings=settings, epilog=example, help=words)(function)
     return get_command(alone)
 

@@ -78,8 +78,7 @@ def try_(
     out = console()
     with interruptible():
         # The whole of it is read, since at the end the rest is counted.
-        whole = replace(chosen, data=data, sample=None, seed=None, of_group=None).dataset()
-        assert whole is not None  # data were named
+        whole = chosen.whole(data)
         few = whole.sample(chosen.sample or FEW, chosen.seed or 0, chosen.of_group)
         prepared = plan(TRIED, few, **chosen.of_plan(folder))
         check_run(prepared, config)
@@ -269,8 +268,8 @@ def whatif(
     out, left = console(), 0
     with interruptible():
         items = None if chosen.data is None else load_dataset(chosen.data, chosen.data_dir)
-        options: WhatIfOptions = {"data": items, "protocol": chosen.protocol}
-        planned = [plan_whatif(folder, edit, config, options) for edit in edits]
+        about: WhatIfOptions = {"data": items, "protocol": chosen.protocol}
+        planned = [plan_whatif(folder, edit, config, about) for edit in edits]
         for fork in planned:
             check_run(fork.plan, fork.config)
         print_note(out, planned[0].plan.manifest)

@@ -119,13 +119,8 @@ def announce_sweep(
         return
     each_cell = islice(zip(planned.cells, known.cells, strict=True), SHOWN_CELLS)
     rows: list[tuple[CellValue, ...]] = [
-        (
-            *cell.cell.labels.values(),
-            cell.protocol,
-            expected.verdicts[cell.protocol],
-            between(expected.total.calls),
-        )
-        for cell, expected in each_cell
+        (*cell.cell.labels.values(), cell.protocol, sum(of.verdicts.values()), between(of.total.calls))
+        for cell, of in each_cell
     ]
     named = map(text_column, (*(axis.name for axis in planned.axes), "protocol"))
     columns = (*named, Column("to judge"), Column("calls alone"))

@@ -26,7 +26,7 @@ from ..analysis.loading import load_evaluations
 from ..analysis.verdict_columns import directions, moved
 from ..calls.call_pipeline import RunContext
 from ..datasets.dataset import Data
-from ..plan.plan import Plan, plan
+from ..plan.plan import Options, Plan, plan
 from ..results.config import RunConfig, RunLimits
 from ..results.evaluation import Evaluation
 from ..results.experiment import ExperimentResult
@@ -206,8 +206,8 @@ def plan_whatif(run: Path, edit: Edit, config: RunConfig, options: WhatIfOptions
     name = options.get("protocol") or names[0]
     if len(names) > 1 and options.get("protocol") is None:
         raise UsageError(f"{run} is a run of {', '.join(names)}: name the one to fork with --protocol")
-    taken_up = take_up_run(name, name, run, options.get("data"), {"models": options.get("models")})
-    recorded, dataset, of_run = taken_up
+    given: Options = {"models": options.get("models")}
+    recorded, dataset, of_run = take_up_run(name, name, run, options.get("data"), given)
     # A signature begins with the protocol's own name, whatever the run calls it.
     kind = str(recorded.manifest["signatures"][name]).partition("|")[0].removeprefix("protocol:")
     judged = [result for result in recorded.results if result.status == "ok" and not result.repeat]

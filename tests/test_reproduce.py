@@ -229,6 +229,7 @@ def test_categories_costs_and_repeats(tmp_path: Path) -> None:
     ("debate-tabel3", "no table 'debate-tabel3'; tables are debate-table1-summeval"),
     ("debate-table1-unieval --data demo", "has no field 'unieval': this row needs a copy"),
     ("chateval-table3 --data-dir /nowhere", "/nowhere"),
+    ("chateval-table3 --columns group=topic", "only applies to a file of your own"),
 ])  # fmt: skip
 def test_what_cannot_be_run_says_why(words: str, message: str, command: Command) -> None:
     assert command("reproduce", *words.split()) == 2

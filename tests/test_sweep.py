@@ -20,7 +20,6 @@ from jurygraph.eval.experiments.sweep_result import aspect_grid, cell_grid, pivo
 from jurygraph.eval.report.labels import interval_note
 from jurygraph.eval.results.evaluation import Evaluation
 from jurygraph.eval.results.results import Result
-from jurygraph.eval.statistics.resampling import Resampling
 from jurygraph.eval.tables import Grid, to_csv
 from jurygraph.state.errors import UsageError
 
@@ -78,20 +77,20 @@ def test_the_rehearsal_counts_what_the_sweep_makes() -> None:
     known = asyncio.run(expected_calls(planned, [0] * 6))
     assert (known.sampled, known.played.distinct) == (4, done.calls_made)
     assert known.played.calls == done.calls_alone
-    assert known.one_by_one.least <= done.calls_alone <= known.one_by_one.most
+    assert known.alone.calls.least <= done.calls_alone <= known.alone.calls.most
     assert known.bounds.least <= done.calls_made <= known.bounds.most
-    assert known.drawn_out.calls == known.one_by_one.most
+    assert known.drawn_out.calls == known.alone.calls.most
     assert known.together.most == known.drawn_out.distinct == 4 * (4 + 3 + 3)
 
 
 def test_calls_that_serve_a_whole_run_are_not_scaled_up_with_its_items() -> None:
     sampling: Any = {"aspects": ["fluency"], "settings": {"weighting": "sampling"}}
     planned = plan_sweep("geval", {"samples": [2, 3]}, "demo", **sampling)
-    item: Any = planned.dataset.items[0]
-    task = item.task(planned.cells[0].plan.aspects[0]).model_dump(mode="json")
+    item: Any = planned.first.dataset.items[0]
+    task = item.task(planned.first.aspects[0]).model_dump(mode="json")
     heard = asyncio.run(sample_call_shares(planned.cells, [task]))
     assert (heard.calls, heard.distinct) == (5, 3)
-    assert asyncio.run(bounds(planned, [0, 0])).one_by_one.most == 5 * len(planned.dataset) + 2
+    assert asyncio.run(bounds(planned, [0, 0])).alone.calls.most == 5 * len(planned.first.dataset) + 2
 
 
 def run(out: Path, **more: Any) -> Sweep:
@@ -165,9 +164,7 @@ def swept(*cells: Iterable[Result], wanted: int = 2, stopped: str | None = None)
         for name, results in zip("ab", cells, strict=False)
     ]
     axis = Axis.of("judge", {"a": {}, "b": {}})
-    return Sweep(
-        (axis,), tuple(made), wanted, None, sum(cell.usage.total.calls for cell in made), 0.0, stopped
-    )
+    return Sweep((axis,), tuple(made), wanted, None, sum(cell.usage.total.calls for cell in made), stopped)
 
 
 def names(grid: Grid) -> list[str]:
@@ -183,7 +180,7 @@ def test_gains_are_over_the_rows_that_both_have() -> None:
 def test_the_gain_of_an_average_is_the_average_gain() -> None:
     worse, better = [3.0, 1, 2, 0, 4, 5, 6, 7, 8, 9], [0.0, 1, 2, 3, 4, 5, 7, 6, 8, 9]
     both = swept(*([*rated(wit), *rated(better, "tact")] for wit in (worse, better)))
-    base, found = both.measured(Resampling(resamples=200))
+    base, found = both.measured()
     wit, average = found.gains[WIT], found.gains[RHO]
     assert (average.value, average.low) == pytest.approx((wit.value / 2, wit.low / 2))  # type: ignore[operator]
     assert found.gains[TACT].value == 0.0

@@ -93,7 +93,7 @@ def test_evaluation_study_and_sweep_measure_by_the_rule_alike(tmp_path: Path) ->
     assert "mcnemar" not in pair.tests
     assert pair.tests["t_right"].about == "mean share of human votes that agree, item by item"
     cells = [CellResult(Cell({"judge": name}), name, alone(evaluation, name)) for name in ("single", "more")]
-    gained = measure(cells, QUICK)[1]
+    gained = measure(cells, resampling=QUICK)[1]
     assert gained.figures[MetricKey("preference", "accuracy")] == measured(study).accuracy
     assert gained.gains[MetricKey("preference", "accuracy")] == apart.difference
 

@@ -73,12 +73,10 @@ def agree(
     rule = TiePolicy(chosen.ties, chosen.votes)
     results = {name: rows.agreement(how, rule) for name, rows in gathered.items()}
     repeats = {name: rows.over_repeats(rule) for name, rows in gathered.items()}
-    if not any(result.n for aspects in results.values() for result in aspects.values()):
+    measured = [result for aspects in results.values() for result in aspects.values()]
+    if not any(result.n for result in measured):
         # Every row was left out: the reasons usually show a field that is missing or misspelt.
-        reasons = Counter[str]()
-        for aspects in results.values():
-            for result in aspects.values():
-                reasons.update(result.left_out)
+        reasons = sum((Counter(result.left_out) for result in measured), Counter[str]())
         fields = "" if file.is_dir() else f"; the first row has {', '.join(next(_rows(file)[1])[1])}"
         needed = f"a row needs the field human, and score or winner (1, 2 or tie){fields}"
         why = f"none of its {reasons.total():,} rows can be used: {listed(reasons)}"

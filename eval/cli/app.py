@@ -11,7 +11,7 @@ import sys
 import tomllib
 import warnings
 from importlib import import_module
-from inspect import getdoc
+from inspect import getdoc, signature
 from keyword import iskeyword
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, NoReturn
@@ -26,6 +26,7 @@ from typer.main import get_command
 
 from ...state.errors import JurygraphError
 from ...state.redaction import redact
+from ..results.config import OLD_NAMES
 from .option_sets import takes_options
 from .runtime import ALL_JUDGED, BAD_USAGE, INTERRUPTED
 
@@ -49,6 +50,9 @@ class _Command(NamedTuple):
 _PANELS = tomllib.loads(Path(__file__).with_name("commands.toml").read_text(encoding="utf-8"))
 COMMANDS = {name: _Command(panel, **about) for panel, its in _PANELS.items() for name, about in its.items()}
 """The commands, listed in the order of the help."""
+
+_OLD_OPTIONS = {**OLD_NAMES, "disowned": "invalidated"}
+"""Earlier names of options, which stay valid and are not shown, to the present ones."""
 
 
 class _PlainFlags:
@@ -98,11 +102,14 @@ def _load(name: str) -> Any:
     except KeyboardInterrupt:
         # Importing takes long enough for Ctrl-C to be pressed meanwhile.
         raise typer.Exit(INTERRUPTED) from None
+    options = signature(function).parameters
+    renamed = {old: name for old, name in _OLD_OPTIONS.items() if name in options}
+    settings = {"token_normalize_func": lambda word: renamed.get(word, word)}
     alone = typer.Typer(add_completion=False, rich_markup_mode="rich")
     example = f"Example: jurygraph {name} {about.example}".rstrip()
     # Lines break where the terminal ends, and brackets in a help, such as those of an extra, are no markup.
     words = escape("\n\n".join(" ".join(part.split()) for part in (getdoc(function) or "").split("\n\n")))
-    alone.command(name, cls=_LoadedCommand, epilog=example, help=words)(function)
+    alone.command(name, cls=_LoadedCommand, context_settings=settings, epilog=example, help=words)(function)
     return get_command(alone)
 
 

@@ -20,7 +20,7 @@ from ..experiments.equal_spending import Terms
 from ..experiments.redteam import ATTACKS, carry_out_redteam, plan_redteam
 from ..experiments.versus_plan import VERSUS_WITHOUT, VersusPlan, plan_versus
 from ..experiments.versus_runner import Versus, carry_out_versus
-from ..experiments.whatif import Edit, carry_out_whatif, plan_whatif
+from ..experiments.whatif import Edit, WhatIfOptions, carry_out_whatif, plan_whatif
 from ..plan.estimator import estimate_table
 from ..plan.plan import count_judged, plan
 from ..results.experiment import ExperimentResult
@@ -78,8 +78,7 @@ def try_(
     out = console()
     with interruptible():
         # The whole of it is read, since at the end the rest is counted.
-        whole = replace(chosen, data=data, sample=None, seed=None, of_group=None).dataset()
-        assert whole is not None  # data were named
+        whole = chosen.whole(data)
         few = whole.sample(chosen.sample or FEW, chosen.seed or 0, chosen.of_group)
         prepared = plan(TRIED, few, **chosen.of_plan(folder))
         check_run(prepared, config)
@@ -94,10 +93,10 @@ def try_(
     for (protocol, _aspect), overview in evaluation.figures.overviews.items():
         spent[protocol] += overview.usage
     more = left / len(few)
-    parts = []
-    for name, usage in spent.items():
-        cost = cost_in_words(usage.cost_usd and more * usage.cost_usd)
-        parts.append(f"{name} about {more * usage.calls:,.0f} calls, {cost}")
+    parts = [
+        f"{name} about {more * usage.calls:,.0f} calls, {cost_in_words(usage.discounted(more).cost_usd)}"
+        for name, usage in spent.items()
+    ]
     out.print_line(f"judging the other {left:,} items would take: {'; '.join(parts)}")
     taken = {
         "--aspect": chosen.aspect,
@@ -269,7 +268,8 @@ def whatif(
     out, left = console(), 0
     with interruptible():
         items = None if chosen.data is None else load_dataset(chosen.data, chosen.data_dir)
-        planned = [plan_whatif(folder, edit, items, chosen.protocol, config, None) for edit in edits]
+        about: WhatIfOptions = {"data": items, "protocol": chosen.protocol}
+        planned = [plan_whatif(folder, edit, config, about) for edit in edits]
         for fork in planned:
             check_run(fork.plan, fork.config)
         print_note(out, planned[0].plan.manifest)

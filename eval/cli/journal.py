@@ -27,7 +27,7 @@ class Selection:
     """Select replies older than this many days."""
     run: str | None = option(metavar="ID")
     """Select replies that the run with this id paid for."""
-    invalidated: bool = flag(old_name="disowned")
+    invalidated: bool = flag()
     """Select replies that could not be used."""
     delete: bool = flag(name="--prune")
     """Delete the replies that match all of these options."""

@@ -55,7 +55,7 @@ def takes_options(*, without: Collection[str] = ()) -> Callable[[Command], Comma
             if name in options:
                 parameters += options[name]
             elif isinstance(its.default, Field):
-                parameters.append(_parameter(name, its.default, its.annotation))
+                parameters.append(_parameter(its.default, its.annotation, name))
             else:
                 parameters.append(its.replace(kind=Parameter.KEYWORD_ONLY))
         signature = inspect.Signature(parameters)
@@ -64,13 +64,7 @@ def takes_options(*, without: Collection[str] = ()) -> Callable[[Command], Comma
         def with_options(**by_name: Any) -> None:
             given = {option.name: option.default for option in parameters} | by_name
             for name, kind in sets.items():
-                values = {option.name: given.pop(option.name) for option in options[name]}
-                for declared in fields(kind):
-                    # A value that was given by its option's old name counts.
-                    old = declared.metadata.get("old_name")
-                    if old in values and (value := values.pop(old)) != declared.default:
-                        values[declared.name] = value
-                given[name] = kind(**values)
+                given[name] = kind(**{option.name: given.pop(option.name) for option in options[name]})
             command(**given)
 
         # Typer takes parameters from the signature and their types from the annotations: both have to agree.
@@ -82,26 +76,21 @@ def takes_options(*, without: Collection[str] = ()) -> Callable[[Command], Comma
 
 
 def _options(kind: Any, without: Collection[str]) -> Iterator[Parameter]:
-    """Yield the options of a set in the order of its fields, each followed by its old name; other fields are none."""
+    """Yield the options of a set in the order of its fields; fields that declare none are left out."""
     hints, words = get_type_hints(kind), field_docstrings(kind)
     for declared in fields(kind):
         if "metavar" in declared.metadata and declared.name not in without:
-            about = declared, hints[declared.name], words.get(declared.name, "")
-            yield _parameter(declared.name, *about)
-            if old := declared.metadata.get("old_name"):
-                yield _parameter(old, *about, is_old=True)
+            yield _parameter(declared, hints[declared.name], declared.name, words.get(declared.name, ""))
 
 
-def _parameter(
-    name: str, declared: Field[Any], kind: Any, description: str = "", is_old: bool = False
-) -> Parameter:
+def _parameter(declared: Field[Any], kind: Any, name: str, description: str = "") -> Parameter:
     """Return an option, or an argument, as a parameter that Typer understands."""
     about, takes_value = declared.metadata, kind is not bool
     lowest = about.get("min")
     # Numbers of ``RunConfig`` are above 0, where they may not be 0; "above 0" can be said of whole numbers alone.
     if "may_be_zero" in about:
         lowest = 0 if about["may_be_zero"] else 1 if kind in (int, int | None) else None
-    names = [about["name"]] if "name" in about and not is_old else []
+    names = [about["name"]] if "name" in about else []
     if not (takes_value or names):
         # With its name given, a flag gets no "--no-..." beside it.
         names = [f"--{name.replace('_', '-')}"]
@@ -111,7 +100,7 @@ def _parameter(
     made: Any = typer.Argument(metavar=metavar, help=words)
     if "is_argument" not in about:
         more: Any = {"min": lowest, "max": about.get("max"), "rich_help_panel": about.get("panel")}
-        made = typer.Option(*names, metavar=metavar, help=words, hidden=is_old, **more)
+        made = typer.Option(*names, metavar=metavar, help=words, **more)
     # Typer takes no union but that with ``None``; text or anything else is text.
     kind = str | None if isinstance(kind, UnionType) and str in get_args(kind) else kind
     default = Parameter.empty if declared.default is MISSING else declared.default

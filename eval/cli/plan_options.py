@@ -69,9 +69,13 @@ class PlanOptions:
                 option = "--columns" if self.columns else "--sample"
                 raise UsageError(f"{option} only applies to a dataset: name one with --data")
             return None
-        names = parse_columns(",".join(self.columns)) if self.columns else None
-        dataset = load_dataset(self.data, self.data_dir, max_characters=self.max_chars, columns=names)
+        dataset = self.whole(self.data)
         return dataset if self.sample is None else dataset.sample(self.sample, self.seed or 0, self.of_group)
+
+    def whole(self, data: str) -> Dataset:
+        """Load all of some data, whatever is drawn from them."""
+        names = parse_columns(",".join(self.columns)) if self.columns else None
+        return load_dataset(data, self.data_dir, max_characters=self.max_chars, columns=names)
 
     def of_plan(self, folder: Path) -> Options:
         """Return what the plan of a run takes; the results go to ``folder``."""

@@ -11,7 +11,6 @@ import typer
 
 from ...nodes.offline import DISCLOSURE
 from ..analysis import Study
-from ..datasets.dataset import load_dataset
 from ..experiments.reproduction import (
     Reproduction,
     find_table,
@@ -62,9 +61,8 @@ def reproduce(
     if table == LIST:
         rows = []
         for name, paper in paper_tables().items():
-            methods = (
-                [f"the {len(paper.judges)} cells of its plan {paper.plan}"] if paper.plan else [*paper.rows]
-            )
+            of_plan = f"the {len(paper.judges)} cells of its plan {paper.plan}"
+            methods = [of_plan] if paper.plan else [*paper.rows]
             measured = ", ".join([*methods, *(["people"] if paper.shares else [])]) or "only printed figures"
             rows.append((name, paper.paper, paper.title, paper.data, measured, len(paper.errata) or None))
         about = map(text_column, ("table", "paper", "about", "data", "measured here"))
@@ -82,10 +80,10 @@ def reproduce(
         raise typer.Exit(ALL_JUDGED)
     folder = chosen.out or default_out([table], "")
     with interruptible():
-        whole = load_dataset(chosen.data or wanted.data, chosen.data_dir, max_characters=chosen.max_chars)
+        whole = chosen.whole(chosen.data or wanted.data)
         dataset = without_systems(whole, wanted.without_systems)
         if size := chosen.sample or wanted.sample:
-            dataset = dataset.sample(size, chosen.seed or 0)
+            dataset = dataset.sample(size, chosen.seed or 0, chosen.of_group)
         planned = plan_table(wanted, dataset, chosen.of_plan(folder), models)
         if planned is not None:
             announce_sweep(out, planned, None, config)

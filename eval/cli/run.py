@@ -117,7 +117,7 @@ class MeasureOptions(PlanOptions):
     """Measure only the first N items."""
     out: Path | None = option(metavar="DIR")
     """Folder for the results."""
-    overwrite: bool = flag(old_name="replace")
+    overwrite: bool = flag()
     """Start again in a folder that already holds results; the old results are renamed."""
 
 

@@ -89,7 +89,7 @@ def sweep(
             raise UsageError("no protocol given: name one, or a ready-made plan with --plan (see --plans)")
         else:
             planned = plan_sweep(protocol, axes, dataset, **options)
-        check_metric(metric, {planned.dataset.kind})
+        check_metric(metric, {planned.first.dataset.kind})
         announce_sweep(out, planned, ablation, config)
     show = partial(_print_results, metric, ablation, folder)
     raise typer.Exit(carry_out_to_end(out, folder, config, partial(carry_out_sweep, planned), show)[1])
@@ -104,29 +104,29 @@ def announce_sweep(
         UsageError: a cell's folder holds another run; a limit that cannot be kept.
     """
     done = planned.check(config)
-    if note := planned.cells[0].plan.manifest.get("note"):
+    if note := planned.first.manifest.get("note"):
         out.print_line(f"Warning: {note}", "yellow")
     if ablation:
         out.print_line(f"{ablation.name}: {ablation.question} ({ablation.source})")
     left, size = len(planned) - sum(done), len(planned.cells)
     cells = "1 cell" if size == 1 else f"{size} cells"
-    if planned.is_replay:
+    if planned.first.recording is not None:
         out.print(f"{cells}, {left:,} verdicts to judge, no model call")
         return
     # Expected calls take dry runs of some items, which a sweep that costs nothing should not wait for.
     known = run_blocking((expected_calls if config.dry_run or planned.costs_money else bounds)(planned, done))
     if not left:
         return
-    each_cell = zip(planned.cells, known.verdicts, known.alone, strict=True)
+    each_cell = islice(zip(planned.cells, known.cells, strict=True), SHOWN_CELLS)
     rows: list[tuple[CellValue, ...]] = [
-        (*cell.cell.labels.values(), cell.protocol, to_judge, between(calls))
-        for cell, to_judge, calls in islice(each_cell, SHOWN_CELLS)
+        (*cell.cell.labels.values(), cell.protocol, sum(of.verdicts.values()), between(of.total.calls))
+        for cell, of in each_cell
     ]
     named = map(text_column, (*(axis.name for axis in planned.axes), "protocol"))
     columns = (*named, Column("to judge"), Column("calls alone"))
     notes = (f"... {size - SHOWN_CELLS} more",) if size > SHOWN_CELLS else ()
     out.print_grids([Grid(f"{cells}, {len(planned):,} verdicts", columns, tuple(rows), notes)], gap=False)
-    alone = f"the cells take {between(known.one_by_one)} calls, not counting repairs of unreadable replies"
+    alone = f"the cells take {between(known.alone.calls)} calls, not counting repairs of unreadable replies"
     shared = f"since cells share calls, the sweep takes no more than that and at least {known.bounds.least:,}"
     out.print_line(f"run one by one, {alone}; {shared}")
     if known.sampled:

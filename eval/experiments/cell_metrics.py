@@ -6,10 +6,9 @@ base: ``report`` on the cells says the same.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
-from math import fsum
+from statistics import fmean
 from typing import NamedTuple
 
 import numpy as np
@@ -21,7 +20,7 @@ from ..results.agreement import Agreement, RowsByAspect
 from ..statistics.chance_corrected import krippendorff_alpha
 from ..statistics.metrics import METRICS
 from ..statistics.resampling import Resampling, Statistic, share_of_rows
-from ..statistics.sample import Pair, Sample, average, paired_difference
+from ..statistics.sample import average, paired_difference
 from ..tables.grid import Column
 from .cells import CellResult
 
@@ -55,49 +54,43 @@ class Measured:
 
 
 def measure(
-    cells: Sequence[CellResult], resampling: Resampling | None = None, metric: str | None = None
+    cells: Sequence[CellResult], metric: str | None = None, resampling: Resampling | None = None
 ) -> tuple[Measured, ...]:
     """Measure each cell's agreement with humans, and its gain over the first cell, as a report on these runs does.
 
     Args:
         cells: of one sweep.
-        resampling: how intervals are made; default 1000 resamples, 95 %, seed 0.
         metric: what cells are compared by; default: what belongs to the data.
+        resampling: how intervals are made; default 1000 resamples, 95 %, seed 0.
     """
     resampling = resampling or Resampling()
     runs = {str(number): (cell.protocol, cell.evaluation) for number, cell in enumerate(cells)}
-    judges = load_evaluations(runs, metric=metric)
+    base, *_ = judges = load_evaluations(runs, metric=metric)
     # What no cell has a labelled verdict on is left out. What some cells lack stays: their average has no value then,
     # since means over different aspects cannot be compared.
     comparators = comparators_of(judges, resampling)
     labelled = [of for of in comparators if any(len(of.labelled_sample(side)) for side in of.sides.values())]
     names = shown_metrics(labelled[0].subject.metric) if labelled else ()
-    base, measured, subjects = judges[0], [], [(of, of.subject.label, of.sides) for of in labelled]
+    measured = []
     for judge in judges:
-        samples: dict[str, list[Sample]] = {}
-        pairs: dict[str, list[Pair]] = {}
-        for comparator, label, sides in subjects:
-            if judge.label in sides:
-                samples[label] = [comparator.labelled_sample(sides[judge.label])]
-                if judge is not base and base.label in sides:
-                    pairs[label] = [comparator.samples(sides[judge.label], sides[base.label])]
-        judged = {label: sample for label, (sample,) in samples.items() if len(sample)}
+        own = [of for of in labelled if judge.label in of.sides]
+        samples = {of.subject.label: of.labelled_sample(of.sides[judge.label]) for of in own}
+        judged = {label: sample for label, sample in samples.items() if len(sample)}
         for sample in judged.values():
             sample.statistics(names)  # correlations share the preparation of their resamples
-        if len(samples) > 1:
-            if len(pairs) == len(samples):
-                pairs[AVERAGE] = [*chain(*pairs.values())]
-            samples[AVERAGE] = [*chain(*samples.values())]
-        keys = [MetricKey(label, name) for label in samples for name in names] if judged else []
-        gained = [key for key in keys if key.subject in pairs]
-        of_cell = Measured(
-            figures={key: average(samples[key.subject], key.statistic) for key in keys},
-            gains={key: paired_difference(pairs[key.subject], key.statistic).difference for key in gained},
-            rows={label: sample.counted for label, sample in judged.items()},
-            units={label: sample.count for label, sample in judged.items()},
-            flips=None if judge is base else _flips(judge, base, resampling),
-        )
-        measured.append(of_cell)
+        subjects = {of.subject.label: [of] for of in own} | ({AVERAGE: own} if len(own) > 1 else {})
+        figures, gains = dict[MetricKey, Statistic](), dict[MetricKey, Statistic]()
+        for label, averaged in subjects.items() if judged else ():
+            both = judge is not base and all(base.label in of.sides for of in averaged)
+            pairs = [of.samples(of.sides[judge.label], of.sides[base.label]) for of in averaged if both]
+            for key in (MetricKey(label, name) for name in names):
+                figures[key] = average([samples[of.subject.label] for of in averaged], key.statistic)
+                if pairs:
+                    gains[key] = paired_difference(pairs, key.statistic).difference
+        rows = {label: sample.counted for label, sample in judged.items()}
+        units = {label: sample.count for label, sample in judged.items()}
+        flips = None if judge is base else _flips(judge, base, resampling)
+        measured.append(Measured(figures, gains, rows, units, flips))
     return tuple(measured)
 
 
@@ -153,8 +146,9 @@ def _alpha(cell: CellResult) -> Statistic:
     1: all defences of an answer are worth the same; 0: no more alike than defences of different answers.
     Resampled are items.
     """
-    items, totals, _ = zip(*sides, strict=True) if (sides := list(_sides(cell))) else ((), (), ())
-    return krippendorff_alpha(list(totals), groups=list(items), resampling=Resampling()).alpha
+    sides = _sides(cell)
+    totals, items = [totals for _, totals, _ in sides], [item for item, *_ in sides]
+    return krippendorff_alpha(totals, groups=items, resampling=Resampling()).alpha
 
 
 def _gap(cell: CellResult) -> Statistic:
@@ -162,19 +156,19 @@ def _gap(cell: CellResult) -> Statistic:
 
 
 def _weight(cell: CellResult) -> Statistic:
-    return _mean([max(weights) for _, _, weights in _sides(cell)])
+    return _mean([max(weights) for *_, weights in _sides(cell)])
 
 
 def _mean(values: list[float]) -> Statistic:
-    return Statistic(fsum(values) / len(values) if values else None)
+    return Statistic(fmean(values) if values else None)
 
 
-def _sides(cell: CellResult) -> Iterator[tuple[str, list[float], list[float]]]:
-    """Yield for each verdict, round and side the item, and the totals and weights of the side's defences."""
-    for result in cell.evaluation.results:
-        for round in result.details.get("best", ()):
-            for totals, weights in zip(round["totals"], round["weights"], strict=True):
-                yield result.item, totals, weights
+def _sides(cell: CellResult) -> list[tuple[str, list[float], list[float]]]:
+    """Return for each verdict, round and side the item, and the totals and weights of the side's defences."""
+    rounds = [
+        (result.item, of) for result in cell.evaluation.results for of in result.details.get("best", ())
+    ]
+    return [(item, *side) for item, of in rounds for side in zip(of["totals"], of["weights"], strict=True)]
 
 
 EXTRAS: Mapping[str, Column] = {

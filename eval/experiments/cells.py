@@ -198,5 +198,4 @@ class CellResult:
     @property
     def usage(self) -> UsageTotals:
         """The usage of its judgements, also where another cell made and paid a call first."""
-        overviews = self.evaluation.figures.overviews.values()
-        return sum((overview.totals for overview in overviews), UsageTotals())
+        return sum((of.totals for of in self.evaluation.figures.overviews.values()), UsageTotals())

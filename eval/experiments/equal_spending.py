@@ -107,15 +107,14 @@ class Matched(NamedTuple):
     alike: bool
 
 
-def size_for(own: Evaluation, name: str, one_each: Evaluation, unit: Unit) -> int:
-    """Return how many samples suffice to spend as much as a judge did, from what one sample of each item took."""
-    single = next(iter(one_each.manifest["signatures"]))
-    judge, judge_of_one = load_evaluations({name: (name, own), single: (single, one_each)})
+def size_for(own: Evaluation, name: str, sampled: Evaluation, unit: Unit) -> int:
+    """Return how many samples suffice to spend as much as a judge did, from what the first sample of each item took."""
+    single = next(iter(sampled.manifest["signatures"]))
+    judge, opponent = load_evaluations({name: (name, own), single: (single, sampled)})
     sizes = [1]
-    for aspect, cell in judge.cells.items():
-        if aspect not in judge_of_one.cells:
-            continue
-        rows, ones = cell.rows, judge_of_one.cells[aspect].rows
+    for aspect in judge.cells.keys() & opponent.cells.keys():
+        rows, samples = judge.cells[aspect].rows, opponent.cells[aspect].rows
+        ones = samples.take(samples.repeat == 0)
         # On what both have judged: a run that was stopped, or failed somewhere, has less.
         budget = spending(rows.take(np.isin(rows.keys, ones.keys)), unit).sum()
         price = spending(ones.take(np.isin(ones.keys, rows.keys)), unit).sum()

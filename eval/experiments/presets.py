@@ -23,7 +23,7 @@ from ...state.protocols import Ablation, total
 from ...state.settings import make_settings
 from ...state.tasks import TaskKind
 from ..datasets.dataset import Data
-from ..plan.plan import Options, dataset_of, recording_of
+from ..plan.plan import Options, data_and_replies
 from .cell_metrics import EXTRAS
 from .cells import Axis
 from .sweep_plan import SweepPlan, plan_sweep
@@ -147,7 +147,7 @@ def plan_ablation(
     >>> [planned_cell.cell.title for planned_cell in planned.cells][:2], ablation.source
     (['persona=plain', 'persona=weak'], 'DEBATE (Kim et al. 2024), Figure 2, middle')
     """
-    dataset = dataset_of(data, recording_of(options))
+    dataset, _ = data_and_replies(data, options)
     if ablation == FAIR:
         # Taken out of the options: the settings are the protocol's, and the judges beside it do not have them.
         ablation = fair(protocol or DEFAULT, dataset.kind, options.pop("settings", None))

@@ -203,7 +203,7 @@ def plan_redteam(
     limit = options.get("limit")
     if attacks < 1 or (limit is not None and limit < 1):
         raise UsageError(f"attacks and limit must be 1 or more, got {attacks} and {limit}")
-    dataset = data if isinstance(data, Dataset) else load_dataset(data)
+    dataset = load_dataset(data)
     aspects = choose_aspects(dataset, options.get("aspects", ()))
     # The limit is of clean items, and is applied below: a plan's own would cut off the attacked ones behind them.
     options = cast("Options", {**options, "limit": None, "aspects": aspects})

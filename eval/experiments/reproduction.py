@@ -28,14 +28,7 @@ from ..statistics.metrics import METRICS
 from ..statistics.resampling import Statistic
 from ..statistics.significance import paired_t_test
 from ..tables.grid import CellValue, Column, Grid, text_column
-from .cell_metrics import (
-    AVERAGE,
-    PREFERENCE,
-    Measured,
-    MetricKey,
-    agreement_by_category,
-    measure,
-)
+from .cell_metrics import AVERAGE, PREFERENCE, MetricKey, agreement_by_category, measure
 from .cells import MODEL, Axis, Cell, CellResult, cells
 from .presets import ablations
 from .sweep_plan import SweepPlan, plan_sweep
@@ -289,14 +282,11 @@ def _part(table: PaperTable, dataset: Dataset) -> str:
 
 def _agreement(table: PaperTable, cell: CellResult, _base: CellResult | None) -> tuple[Row, int]:
     """Return a row's figures, each metric by itself: a table has its own pair of them."""
-    figures: dict[tuple[str, str], Statistic | None] = {}
-    counted = Measured()
     # One by one: with a metric comes the one that most papers print beside it, which this table need not have.
-    for metric in table.metrics:
-        (counted,) = measure([cell], metric=metric)
-        for column in table.columns:
-            figures[column, metric] = counted.figures.get(MetricKey(column, metric))
-    return figures, max(counted.rows.values(), default=0)
+    measured = [of for metric in table.metrics for of in measure([cell], metric=metric)]
+    by_place = {key: figure for of in measured for key, figure in of.figures.items()}
+    rows = max(measured[-1].rows.values(), default=0)
+    return {place: by_place.get(MetricKey(*place)) for place in table.places}, rows
 
 
 def _of_field(field: str, dataset: Dataset) -> Metric:

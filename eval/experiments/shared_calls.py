@@ -19,9 +19,9 @@ from ...nodes.models.call import Call, Reply, Send, fingerprint
 from ...nodes.models.loaded_model import LoadedModel
 from ...nodes.models.resolver import OFFLINE, load
 from ...nodes.models.send import CallMiddleware
-from ...state.protocols import CallRange, Range, exactly
+from ...state.protocols import CallRange, Range
 from ..plan.dry_run import ask_instead, rehearse, with_reply_shape
-from ..plan.estimator import added, aestimate, calls_of, some_tasks
+from ..plan.estimator import Estimate, Part, added, aestimate, some_tasks
 from .sweep_plan import PlannedCell, SweepPlan
 
 MOST, LEAST, ALTOGETHER = 4, 2, 100
@@ -49,31 +49,27 @@ class ExpectedCalls(NamedTuple):
     """Estimates the calls and the cost of a sweep.
 
     Attributes:
-        verdicts: still to be made, by cell.
-        alone: bounds of the calls of each cell by itself, repair requests aside.
-        sampled: verdicts of each cell in the dry runs; 0 where there was none.
+        cells: the estimate of each cell by itself; of a dry run where calls cost money, else of the calls alone.
+        sampled: verdicts of each cell in the dry runs of all cells; 0 where there was none.
         played: the dry run with debates that end as the offline judge decides.
         drawn_out: the dry run with Critics that always object.
-        cost_alone: US dollars of all cells by themselves; ``None`` where a price is unknown.
     """
 
-    verdicts: tuple[int, ...]
-    alone: tuple[CallRange, ...]
+    cells: tuple[Estimate, ...]
     sampled: int = 0
     played: CallShares = CallShares()
     drawn_out: CallShares = CallShares()
-    cost_alone: Range[float] | None = None
 
     @property
-    def one_by_one(self) -> CallRange:
-        """The calls if every cell were run by itself."""
-        return sum(self.alone, start=exactly(0))
+    def alone(self) -> Part:
+        """What it would take if every cell were run by itself, repair requests aside."""
+        return added(of_cell.total for of_cell in self.cells)
 
     @property
     def bounds(self) -> CallRange:
         """The calls of the sweep, whatever cells share: at least those of the greatest cell, at most those of all."""
         # Whatever cells share with each other, the calls of the greatest one are made.
-        return CallRange(max((calls.least for calls in self.alone), default=0), self.one_by_one.most)
+        return CallRange(max(of_cell.total.calls.least for of_cell in self.cells), self.alone.calls.most)
 
     @property
     def together(self) -> CallRange:
@@ -87,25 +83,24 @@ class ExpectedCalls(NamedTuple):
 
     def _scaled(self, count: Callable[[CallShares], int]) -> CallRange:
         """Return a count of the dry runs, for as many verdicts as are to be made."""
-        runs, verdicts = (self.played, self.drawn_out), sum(self.verdicts)
+        runs, verdicts = (self.played, self.drawn_out), sum(sum(of.verdicts.values()) for of in self.cells)
         return CallRange(*sorted(round(count(run) * verdicts / max(1, run.verdicts)) for run in runs))
 
     @property
     def cost(self) -> Range[float] | None:
         """US dollars by the dry runs, as if shared calls cost as much as others; None where a price is unknown."""
-        if self.cost_alone is None:
+        if (alone := self.alone.cost_usd) is None:
             return None
         runs = (self.played, self.drawn_out)
         least, most = (run.distinct / run.calls if run.calls else 1.0 for run in runs)
-        return Range(self.cost_alone.least * least, self.cost_alone.most * most)
+        return Range(alone.least * least, alone.most * most)
 
 
-async def bounds(planned: SweepPlan, done: Sequence[int]) -> ExpectedCalls:
-    """Return the estimate that follows from protocols and settings alone; arguments as for ``expected_calls``."""
-    pairs = list(zip(planned.cells, done, strict=True))
-    verdicts = tuple(len(cell.plan) - judged for cell, judged in pairs)
-    alone = tuple([await calls_of(cell.plan, {cell.protocol: judged}) for cell, judged in pairs])
-    return ExpectedCalls(verdicts, alone, cost_alone=None if planned.costs_money else Range(0.0, 0.0))
+async def bounds(planned: SweepPlan, done: Sequence[int], most: int = 0) -> ExpectedCalls:
+    """Estimate each cell by itself; arguments as for ``expected_calls``, and how many verdicts a dry run may make."""
+    pairs = zip(planned.cells, done, strict=True)
+    each = [await aestimate(cell.plan, {cell.protocol: judged}, most) for cell, judged in pairs]
+    return ExpectedCalls(tuple(each))
 
 
 async def expected_calls(planned: SweepPlan, done: Sequence[int]) -> ExpectedCalls:
@@ -118,21 +113,15 @@ async def expected_calls(planned: SweepPlan, done: Sequence[int]) -> ExpectedCal
     Raises:
         UsageError: a setting with which a protocol would fail at its first item.
     """
-    known = await bounds(planned, done)
     # Cells that are done make no calls, and would only look as if they shared theirs.
-    todo = [cell for cell, left in zip(planned.cells, known.verdicts, strict=True) if left]
+    todo = [cell for cell, judged in zip(planned.cells, done, strict=True) if judged < len(cell.plan)]
     size = min(MOST, max(LEAST, ALTOGETHER // max(1, len(todo))))
-    tasks = await asyncio.to_thread(lambda: list(some_tasks(planned.cells[0].plan, size)))
-    cost = known.cost_alone
-    if planned.costs_money:
-        pairs = zip(planned.cells, done, strict=True)
-        estimates = [await aestimate(cell.plan, {cell.protocol: judged}, size) for cell, judged in pairs]
-        cost = added(estimate.total for estimate in estimates).cost_usd
+    tasks = await asyncio.to_thread(lambda: list(some_tasks(planned.first, size)))
+    known = await bounds(planned, done, size if planned.costs_money else 0)
     return known._replace(
         sampled=len(tasks) if todo else 0,
         played=await sample_call_shares(todo, tasks),
         drawn_out=await sample_call_shares(todo, tasks, content=False),
-        cost_alone=cost,
     )
 
 

@@ -22,8 +22,8 @@ from ...nodes.sync_bridge import run_blocking
 from ...state.errors import DataError, UsageError
 from ..calls.call_pipeline import RunContext
 from ..datasets.aspect_choice import choose_aspects
-from ..datasets.dataset import Data, Dataset
-from ..plan.plan import Options, Plan, count_judged, dataset_of, divided, plan, recording_of
+from ..datasets.dataset import Data
+from ..plan.plan import Options, Plan, count_judged, data_and_replies, divided, plan
 from ..results.config import RunConfig, RunLimits
 from ..results.folder import FILE as MANIFEST
 from ..results.folder import shared_calls, write_whole
@@ -72,14 +72,9 @@ class SweepPlan:
         return sum(len(cell.plan) for cell in self.cells)
 
     @property
-    def dataset(self) -> Dataset:
-        """The dataset, which is the same in every cell."""
-        return self.cells[0].plan.dataset
-
-    @property
-    def is_replay(self) -> bool:
-        """Whether recorded replies are scored again and no model is called."""
-        return self.cells[0].plan.recording is not None
+    def first(self) -> Plan:
+        """The plan of the first cell; its data, and whether it replays recorded replies, are those of every cell."""
+        return self.cells[0].plan
 
     @property
     def costs_money(self) -> bool:
@@ -119,8 +114,8 @@ def plan_sweep(protocol: str, axes: Axes, data: Data | None = None, **options: U
     listed = tuple(starmap(Axis.of, axes.items()) if isinstance(axes, Mapping) else axes)
     combinations = list(cells(listed))
     # Read once for all cells.
-    options["replies"] = recording = recording_of(options)
-    dataset = dataset_of(data, recording)
+    dataset, recording = data_and_replies(data, options)
+    options["replies"] = recording
     if recording is None:
         # For its errors alone: an unknown aspect is not the fault of the first cell, which errors below would name.
         choose_aspects(dataset, options.get("aspects", ()))
@@ -248,7 +243,7 @@ async def carry_out_sweep(planned: SweepPlan, context: RunContext | None = None)
             write_record(planned, planned.folder)
         for cell in planned.cells:
             counts.phase = cell.cell.title
-            own = replace(context, config=config if planned.is_replay else sharing)
+            own = replace(context, config=config if planned.first.recording else sharing)
             done.append(CellResult(cell.cell, cell.protocol, await execute(cell.plan, own)))
             if stop.is_asked:
                 break
@@ -258,7 +253,6 @@ async def carry_out_sweep(planned: SweepPlan, context: RunContext | None = None)
         wanted=len(planned.cells),
         folder=planned.folder,
         calls_made=counts.usage.calls,
-        cost_made=counts.usage.cost_usd,
         # A signal may come when all is done.
         stopped=stop.reason if sum(len(cell.evaluation.results) for cell in done) < len(planned) else None,
     )
@@ -290,7 +284,7 @@ def write_record(planned: SweepPlan, folder: Path) -> None:
             }
             for cell in planned.cells
         ],
-        "data": planned.cells[0].plan.manifest["data"],
+        "data": planned.first.manifest["data"],
     }
     write_whole(folder / FILE, {**record, "headline": None, "answers": []})
 

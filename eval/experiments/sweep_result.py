@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from itertools import cycle, starmap
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -46,7 +46,6 @@ class Sweep:
         wanted: how many cells the sweep has when it is done.
         folder: where it is kept, if anywhere.
         calls_made: requests that were answered, over all its starts.
-        cost_made: the same in US dollars; ``None`` where a price is unknown.
         stopped: why it ended before its work was done; ``None`` if all is done.
         metric: what cells are compared by (one of ``METRICS``); ``None`` for what belongs to the data.
     """
@@ -56,7 +55,6 @@ class Sweep:
     wanted: int
     folder: Path | None
     calls_made: int
-    cost_made: float | None
     stopped: str | None = None
     metric: str | None = None
 
@@ -81,18 +79,17 @@ class Sweep:
         """The offline judge's disclosure, which must stand at the head of everything shown of the sweep."""
         return next(filter(None, (cell.evaluation.manifest.get("note") for cell in self.cells)), None)
 
-    def measured(self, resampling: Resampling | None = None) -> tuple[Measured, ...]:
+    def measured(self) -> tuple[Measured, ...]:
         """Measure how well each cell agrees with people, and what it gains over the first cell.
 
-        Args:
-            resampling: how intervals are made; default 1000 resamples, 95 %, seed 0.
+        Intervals are made of 1000 resamples, at 95 %, with seed 0.
         """
-        return self._measures(resampling)
+        return self._measured
 
     @cached_property
-    def _measures(self) -> Callable[[Resampling | None], tuple[Measured, ...]]:
-        """The same, kept by resampling: tables, notes and figures all ask for it."""
-        return cache(lambda resampling: measure(self.cells, resampling, self.metric))
+    def _measured(self) -> tuple[Measured, ...]:
+        # Kept, since tables, notes and figures all ask for it.
+        return measure(self.cells, self.metric)
 
     @cached_property
     def by_category(self) -> tuple[Mapping[str, Agreement], ...]:

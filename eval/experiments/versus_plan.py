@@ -19,7 +19,7 @@ from ...state.settings import ModelSpec
 from ..datasets.dataset import Data, Dataset, load_again, load_dataset
 from ..datasets.items import ScoreItem
 from ..plan.estimator import Estimate, estimate
-from ..plan.plan import Options, Plan, plan
+from ..plan.plan import Chosen, Options, Plan, plan
 from ..replay.recording_sources import recorded_settings
 from ..results.config import RunConfig
 from ..results.evaluation import Evaluation
@@ -62,8 +62,8 @@ class VersusPlan:
     taken_up: Evaluation | None = None
     in_flight: int | None = None
 
-    def of_opponent(self, opponent: Opponent, size: int) -> Plan:
-        """Plan an opponent's run with so many samples an item, or judges."""
+    def of_opponent(self, opponent: Opponent, size: int, only: Chosen | None = None) -> Plan:
+        """Plan an opponent's run with so many samples an item, or judges; on some items and aspects only."""
         settings, repeats, place = {**opponent.settings}, size, opponent.name
         if opponent.panel is not None:
             # An ensemble of another size is another run; more samples of a judge complete the run that is there.
@@ -71,7 +71,7 @@ class VersusPlan:
             repeats, place = 1, f"{opponent.name}-{size}"
         own: Options = {**self.options, "settings": cast("RunSettings", settings), "repeats": repeats}
         own["out"] = self.folder / place
-        return plan(opponent.name, self.own.dataset, **own)
+        return replace(plan(opponent.name, self.own.dataset, **own), only=only)
 
     def share(self, config: RunConfig, opponent: bool) -> RunConfig:
         """Return the config of one run, with its part of the budget: each run keeps to its own."""
@@ -98,7 +98,9 @@ class VersusPlan:
         verdicts = {name: count for of_run in estimates for name, count in of_run.verdicts.items()}
         parts = tuple(part for of_run in estimates for part in of_run.parts)
         sampled = max(of_run.sampled for of_run in estimates)
-        return Estimate(verdicts, parts, sampled, any(of_run.limited for of_run in estimates)), sizes
+        limited = any(of_run.limited for of_run in estimates)
+        overflows = tuple(words for of_run in estimates for words in of_run.overflows)
+        return Estimate(verdicts, parts, sampled, limited, overflows), sizes
 
 
 _IN_FLIGHT = 0.2
@@ -140,7 +142,7 @@ def plan_versus(
         taken_up, data, options = take_up_run(name, protocol, Path(terms.taken_from), data, options)
     if data is None:
         raise UsageError("nothing to judge: give a dataset (--data), or a run of the protocol (--from)")
-    dataset = data if isinstance(data, Dataset) else load_dataset(data)
+    dataset = load_dataset(data)
     of_protocol = own_options(name, not isinstance(protocol, str), names, options)
     of_protocol["out"] = folder / file_name(name)
     own = plan({name: protocol}, dataset, **of_protocol)
@@ -254,7 +256,7 @@ def take_up_run(
         data = load_again(about["name"], about["location"], about.get("columns"))
         if "sample" in about:
             data = data.sample(**{"spread": False, **about["sample"]})
-    dataset = data if isinstance(data, Dataset) else load_dataset(data)
+    dataset = load_dataset(data)
     if dataset.digest != about["digest"]:
         was, now = f"{about['name']}@{about['digest']}", f"{dataset.name}@{dataset.digest}"
         remedy = "give the data of that run, or leave out --from"

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from math import floor, isfinite, nan
+from math import floor, nan
 from pathlib import Path
 from statistics import fmean
 from tempfile import TemporaryDirectory
@@ -34,7 +34,7 @@ from ..results.experiment import ExperimentResult
 from ..results.folder import shared_calls
 from ..run.runner import execute
 from ..statistics.metrics import METRICS
-from ..statistics.resampling import Resampling
+from ..statistics.resampling import Resampling, none_if_nan
 from ..statistics.significance import holm
 from ..tables.grid import Grid, columns_of, counts, text_column
 from .cell_metrics import AVERAGE
@@ -164,15 +164,13 @@ async def carry_out_versus(planned: VersusPlan, context: RunContext) -> Versus:
     one counts on a part of the items only (``matched``).
     """
     name, stop = planned.name, context.stop
-    stopped: Reason | None = None
-    explanation = ""
+    ended_early = list[tuple[Reason, str]]()
 
     async def judged_by(label: str, plan: Plan) -> Evaluation:
-        nonlocal stopped, explanation
         context.counts.phase = label
         evaluation = await execute(plan, replace(context, config=planned.share(sharing, label != name)))
-        if evaluation.stopped is not None:
-            stopped, explanation = stop.reason, f"{label}: {stop.explanation}"
+        if evaluation.stopped is not None and stop.reason is not None:
+            ended_early.append((stop.reason, f"{label}: {stop.explanation}"))
         # Each run has its own part of the budget: where one has used it up, the next may begin.
         if stop.reason == "budget":
             stop.take_back()
@@ -186,21 +184,16 @@ async def carry_out_versus(planned: VersusPlan, context: RunContext) -> Versus:
         for opponent in planned.opponents:
             if stop.is_asked or not judged:
                 break
-            if first.name in runs and first.panel is None:
-                # A judge's samples are much like those of an ensemble of such judges, which need not be tried first.
-                sampled = runs[first.name]
-                once = [result for result in sampled.results if not result.repeat]
-                one_each = replace(sampled, results=once)
-            else:
-                single = replace(planned.of_opponent(opponent, 1), only=judged)
-                one_each = await judged_by(opponent.name, single)
-            size = size_for(own, name, one_each, planned.terms.by)
-            of_size = replace(planned.of_opponent(opponent, size), only=judged)
-            runs[opponent.name] = await judged_by(opponent.name, of_size)
-        if stopped is not None:
-            stop.ask(stopped, explanation)
+            # A judge's samples are much like those of an ensemble of such judges, which need not be tried first.
+            sampled = runs.get(first.name) if first.panel is None else None
+            if sampled is None:
+                sampled = await judged_by(opponent.name, planned.of_opponent(opponent, 1, judged))
+            size = size_for(own, name, sampled, planned.terms.by)
+            runs[opponent.name] = await judged_by(opponent.name, planned.of_opponent(opponent, size, judged))
+        if ended_early:
+            stop.ask(*ended_early[-1])
         result = compare(runs, planned.opponents[: len(runs) - 1], planned.terms)
-        return replace(result, folder=planned.folder, stopped=stopped).write()
+        return replace(result, folder=planned.folder, stopped=stop.reason if ended_early else None).write()
 
 
 def compare(runs: Mapping[str, Evaluation], opponents: Sequence[Opponent], terms: Terms) -> Versus:
@@ -274,12 +267,11 @@ def _contests(label: str, subjects: Sequence[_Subject]) -> list[Contest]:
         matches = [subject.matched[opponent] for subject in subjects]
         pairs = [of.comparator.samples(of.side, of.matched[opponent].side) for of in subjects]
         size, budget = fmean(match.size for match in matches), sum(match.budget for match in matches)
-        ratio = sum(match.spent for match in matches) / budget if budget else nan
+        ratio = none_if_nan(sum(match.spent for match in matches) / budget if budget else nan)
         other, items = (opponent.name, size, opponent.title(size)), min(len(mine) for mine, _ in pairs)
-        known = ratio if isfinite(ratio) else None
         # Not adjusted yet: the other opponents are still to come.
         difference = Difference.of(metric, pairs)
-        contests.append(Contest.of(label, other, items, known, replace(difference, adjusted=difference.p)))
+        contests.append(Contest.of(label, other, items, ratio, replace(difference, adjusted=difference.p)))
     adjusted = holm([contest.p for contest in contests])
     return [replace(contest, p=p) for contest, p in zip(contests, adjusted, strict=True)]
 

@@ -21,12 +21,12 @@ from ...nodes.bound_judge import Models
 from ...nodes.sync_bridge import run_blocking
 from ...state.errors import UsageError
 from ...state.transcript import Turn
-from ..analysis.comparison import PairwiseComparator
+from ..analysis.comparison import Difference, PairwiseComparator
 from ..analysis.loading import load_evaluations
 from ..analysis.verdict_columns import directions, moved
 from ..calls.call_pipeline import RunContext
 from ..datasets.dataset import Data
-from ..plan.plan import Plan, plan
+from ..plan.plan import Options, Plan, plan
 from ..results.config import RunConfig, RunLimits
 from ..results.evaluation import Evaluation
 from ..results.experiment import ExperimentResult
@@ -162,55 +162,52 @@ class WhatIfPlan(NamedTuple):
     config: RunConfig
 
 
-def whatif(
-    run: str | Path,
-    edits: Sequence[Edit] | Edit,
-    data: Data | None = None,
-    protocol: str | None = None,
-    models: Models | None = None,
-    **limits: Unpack[RunLimits],
-) -> list[WhatIf]:
+class WhatIfOptions(RunLimits, total=False):
+    """Names what is needed to take up a run where its own record does not say it, and limits.
+
+    Attributes:
+        data: what was judged, where it cannot be loaded again by the run's own record.
+        protocol: whose debates, where the run is of several.
+        models: chat models of your own, which the run's record names and does not hold.
+    """
+
+    data: Data | None
+    protocol: str | None
+    models: Models | None
+
+
+def whatif(run: str | Path, edits: Sequence[Edit] | Edit, **options: Unpack[WhatIfOptions]) -> list[WhatIf]:
     """Fork the debates of a run at a turn, have the rest judged anew, and say how far the turn moved verdicts.
 
     Args:
         run: its folder. Its journal answers the calls up to the turn; what follows is asked and paid for.
         edits: what is changed, each by itself.
-        data: what was judged, where it cannot be loaded again by the run's own record.
-        protocol: whose debates, where the run is of several.
-        models: chat models of your own, which the run's record names and does not hold.
-        **limits: see ``RunConfig``.
+        **options: see ``WhatIfOptions`` and ``RunConfig``.
 
     Raises:
         UsageError: no such turn, or a run that cannot be forked; before any call.
     """
-    return run_blocking(awhatif(run, edits, data, protocol, models, **limits))
+    return run_blocking(awhatif(run, edits, **options))
 
 
 async def awhatif(
-    run: str | Path,
-    edits: Sequence[Edit] | Edit,
-    data: Data | None = None,
-    protocol: str | None = None,
-    models: Models | None = None,
-    **limits: Unpack[RunLimits],
+    run: str | Path, edits: Sequence[Edit] | Edit, **options: Unpack[WhatIfOptions]
 ) -> list[WhatIf]:
     """Fork from async code; arguments and errors are those of ``whatif``."""
-    config = RunConfig.from_options(limits)
+    config = RunConfig.from_options(options, ("data", "protocol", "models"))
     wanted = [edits] if isinstance(edits, Edit) else edits
-    about = data, protocol, config, models
-    planned = [await asyncio.to_thread(plan_whatif, Path(run), edit, *about) for edit in wanted]
+    planned = [await asyncio.to_thread(plan_whatif, Path(run), edit, config, options) for edit in wanted]
     return [await carry_out_whatif(edited, RunContext(edited.config)) for edited in planned]
 
 
-def plan_whatif(
-    run: Path, edit: Edit, data: Data | None, protocol: str | None, config: RunConfig, models: Models | None
-) -> WhatIfPlan:
+def plan_whatif(run: Path, edit: Edit, config: RunConfig, options: WhatIfOptions) -> WhatIfPlan:
     """Check what is to be forked; arguments and errors are those of ``whatif``."""
     names = list(read_manifest(run)["signatures"])
-    name = protocol or names[0]
-    if len(names) > 1 and protocol is None:
+    name = options.get("protocol") or names[0]
+    if len(names) > 1 and options.get("protocol") is None:
         raise UsageError(f"{run} is a run of {', '.join(names)}: name the one to fork with --protocol")
-    recorded, dataset, options = take_up_run(name, name, run, data, {"models": models})
+    given: Options = {"models": options.get("models")}
+    recorded, dataset, of_run = take_up_run(name, name, run, options.get("data"), given)
     # A signature begins with the protocol's own name, whatever the run calls it.
     kind = str(recorded.manifest["signatures"][name]).partition("|")[0].removeprefix("protocol:")
     judged = [result for result in recorded.results if result.status == "ok" and not result.repeat]
@@ -223,8 +220,8 @@ def plan_whatif(
         reason = fixed if turns[edit.turn] else "no such turn"
         raise UsageError(f"{edit.turn} cannot be changed in {run}: {reason}; turns are {usual}")
     label = f"{name} {edit.title}"
-    options["out"] = run / FOLDER / file_name(f"{edit.change}-{edit.turn}")
-    whole = plan({label: name}, dataset, **options)
+    of_run["out"] = run / FOLDER / file_name(f"{edit.change}-{edit.turn}")
+    whole = plan({label: name}, dataset, **of_run)
     forked = cast("Graph", ForkedGraph(whole.graphs[label], edit))
     part = replace(whole, graphs={label: forked}, only=frozenset(changeable))
     if config.journal is None:
@@ -243,8 +240,8 @@ async def carry_out_whatif(planned: WhatIfPlan, context: RunContext) -> WhatIf:
     effects = []
     for aspect, cell in with_turn.cells.items():
         other = without.cells[aspect]
-        pair = PairwiseComparator(cell.subject, resampling).compare(cell.side, other.side)
-        difference = pair.differences[cell.subject.metric]
+        compared = PairwiseComparator(cell.subject, resampling).samples(cell.side, other.side)
+        difference = Difference.of(cell.subject.metric, [compared])
         # All that were forked, those without a label, too: both are sorted by item.
         shared = cell.rows.take(np.isin(cell.rows.keys, other.rows.keys))
         before, after, winners = other.rows.judged, shared.judged, shared.winners

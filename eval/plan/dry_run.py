@@ -233,12 +233,6 @@ async def role_estimates(
     return estimates
 
 
-async def models_of(graph: Graph) -> dict[str, LoadedModel]:
-    """Load the model of every role of a protocol, by the name that ``Protocol.calls`` has for the role."""
-    stages = [(prefix, await _models(bound_judge)) for prefix, bound_judge, _ in _stages(graph)]
-    return {f"{prefix}{role}": model for prefix, models in stages for role, model in models.items()}
-
-
 def role_profiles(samples: Sequence[CallSample], bare: Iterable[str] = ()) -> dict[str, RoleProfile]:
     """Summarize samples role by role; ``bare`` are roles whose reply is a number alone."""
     # How many times as much a language model says as the offline judge did in these samples.

@@ -22,12 +22,12 @@ from ...nodes.models.capabilities import default_limits
 from ...nodes.models.loaded_model import LoadedModel
 from ...nodes.sync_bridge import run_blocking
 from ...state.errors import InputError
-from ...state.protocols import CallRange, Range, exactly, total
+from ...state.protocols import CallRange, Range
 from ...state.transcript import Usage, total_usage
 from ..datasets.items import Item
 from ..statistics.alignment import grouped
 from ..tables.grid import Column, Grid, money, short, text_column
-from .dry_run import RoleProfile, calls_of_roles, models_of, role_estimates
+from .dry_run import RoleProfile, calls_of_roles, role_estimates
 from .plan import Plan
 
 MOST_SAMPLED = 8
@@ -53,7 +53,11 @@ def estimate(plan: Plan, done: Mapping[str, int] | None = None) -> Estimate:
 
 
 async def aestimate(plan: Plan, done: Mapping[str, int] | None = None, most: int = MOST_SAMPLED) -> Estimate:
-    """Estimate as ``estimate`` does, in async code; ``most`` limits the verdicts of each dry run."""
+    """Estimate as ``estimate`` does, in async code.
+
+    ``most`` limits the verdicts of each dry run; without any, calls are those that protocols and settings allow, and
+    tokens are unknown.
+    """
     verdicts = {name: _left(plan, name, done) for name in plan.graphs}
     if plan.recording is not None:  # A replay makes no calls.
         return Estimate(verdicts, (), 0)
@@ -63,7 +67,9 @@ async def aestimate(plan: Plan, done: Mapping[str, int] | None = None, most: int
         return sum(map(len, map(str, vars(item).values())))
 
     # The task with the longest texts, if its texts can be judged.
-    longest = await asyncio.to_thread(lambda: list(_task(plan, max(plan.dataset, key=length), 0)))
+    longest = await asyncio.to_thread(
+        lambda: list(_task(plan, max(plan.dataset, key=length), 0)) if most else []
+    )
     parts: list[Part] = []
     limited, overflows = False, list[str]()
     for name, graph in plan.graphs.items():
@@ -85,15 +91,6 @@ async def aestimate(plan: Plan, done: Mapping[str, int] | None = None, most: int
         of_models = (added(own, name, model) for model, own in by_model.items())
         parts += [part for part in of_models if part.calls.most]
     return Estimate(verdicts, tuple(parts), len(tasks), limited, tuple(overflows))
-
-
-async def calls_of(plan: Plan, done: Mapping[str, int] | None = None) -> CallRange:
-    """Return how many calls a plan takes, as ``aestimate`` does, without a dry run."""
-    calls = exactly(0)
-    for name, graph in plan.graphs.items():
-        wanted = _wanted(plan, graph, await models_of(graph), _left(plan, name, done))
-        calls += total(of_role for _, of_role in wanted)
-    return calls
 
 
 def _left(plan: Plan, protocol: str, done: Mapping[str, int] | None) -> int:
@@ -138,9 +135,11 @@ def shares(protocol: str, profile: RoleProfile, calls: CallRange) -> Iterator[Pa
     # The n-th call of a verdict adds n - 1 times the growth, which is (calls - 1) / 2 times on average.
     shortest = profile.first + profile.growth.least * max(profile.calls.least - 1, 0) / 2
     longest = profile.first + profile.growth.most * max(profile.calls.most - 1, 0) / 2
+    before = 0.0
     for model, share in profile.labels.items():
-        # Rounded for each model, so that the parts of a role may add up to a call more or less than it makes.
-        own, reply = CallRange(round(calls.least * share), round(calls.most * share)), profile.reply[model]
+        # Rounded so that the parts of a role add up to the calls that it makes.
+        bounds = [round(of * (before + share)) - round(of * before) for of in (calls.least, calls.most)]
+        own, reply, before = CallRange(*bounds), profile.reply[model], before + share
         replies = own.least * profile.several
         least = _usage(model, own.least, shortest, replies * reply.least)
         # Where calls are at their most, each brings one reply.

@@ -32,6 +32,10 @@ Job = tuple[Key, Item, Aspect | None]
 """Names one verdict to make: what its result will be stored as, the item, and the aspect that a text is scored for."""
 
 
+Chosen = Container[tuple[str, str | None]]
+"""Names what is judged, where it is not all: ids of items, each with an aspect or with ``None`` for comparisons."""
+
+
 class Options(TypedDict, total=False):
     """Says how a dataset is to be judged.
 
@@ -90,7 +94,7 @@ class Plan:
     manifest: Mapping[str, Any]
     folder: Path | None = None
     recording: Recording | None = None
-    only: Container[tuple[str, str | None]] | None = None
+    only: Chosen | None = None
 
     def __len__(self) -> int:
         """The number of verdicts to make."""
@@ -137,8 +141,7 @@ def plan(protocols: Protocols, data: Data | None = None, **options: Unpack[Optio
     for what, number in (("limit", limit), ("repeats", repeats)):
         if number is not None and (not isinstance(number, int) or number < 1):
             raise UsageError(f"{what} must be 1 or more, got {number}")
-    recording = recording_of(options)
-    dataset = dataset_of(data, recording)
+    dataset, recording = data_and_replies(data, options)
     names = options.get("aspects", ())
     aspects = recording.aspects(dataset, names) if recording else choose_aspects(dataset, names)
     if recording is None:
@@ -184,26 +187,25 @@ def plan(protocols: Protocols, data: Data | None = None, **options: Unpack[Optio
     return Plan(graphs, shown, aspects, repeats, manifest, folder, recording, only)
 
 
-def recording_of(options: Options) -> Recording | None:
-    """Open the recorded replies that the options name, if they name some."""
-    replies = options.get("replies")
-    if replies is None:
-        return None
-    if options.get("models"):
-        raise UsageError("recorded replies have the models that wrote them: give no model with --replies")
-    return replies if isinstance(replies, Recording) else read_recording(replies)
+def data_and_replies(data: Data | None, options: Options) -> tuple[Dataset, Recording | None]:
+    """Load what is judged: the data, else what was recorded; with the recorded replies, if the options name some.
 
-
-def dataset_of(data: Data | None, recording: Recording | None) -> Dataset:
-    """Load what is judged: the data, else what was recorded."""
+    Raises:
+        UsageError: neither; models for recorded replies; replies that are not of these data.
+    """
+    recording, replies = None, options.get("replies")
+    if replies is not None:
+        if options.get("models"):
+            raise UsageError("recorded replies have the models that wrote them: give no model with --replies")
+        recording = replies if isinstance(replies, Recording) else read_recording(replies)
     if data is not None:
-        dataset = data if isinstance(data, Dataset) else load_dataset(data)
+        dataset = load_dataset(data)
         if recording is not None:
             recording.match(dataset)
-        return dataset
+        return dataset, recording
     if recording is None:
         raise UsageError("nothing to judge: give a dataset (--data), or recorded replies (--replies)")
-    return recording.dataset
+    return recording.dataset, recording
 
 
 def _settings_for(name: str, chosen: Collection[str], given: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -39,16 +39,13 @@ def describe_run(
     models = {name: _models(graph) for name, graph in graphs.items()}
     named = {name for by_role in models.values() for name in by_role.values()}
     own = any(name.partition("?")[0] == "local" and "model_path=" not in name for name in named)
-    notes = []
-    if "offline" in named:
-        notes.append(DISCLOSURE)
-    if own:
-        notes.append(local_model.DISCLOSURE)
+    notes = {DISCLOSURE: "offline" in named, local_model.DISCLOSURE: own}
+    note = recording.note if recording else " ".join(text for text, applies in notes.items() if applies)
     return {
         # A run that resumes keeps the id of its first start (`write_manifest`).
         "run": uuid4().hex,
         "signatures": redact_all(signatures),
-        "note": recording.note if recording else " ".join(notes) or None,
+        "note": note or None,
         **({"replies": recording.described()} if recording else {}),
         # A model's address may hold a password, and its parameters a key.
         "protocols": {name: redact_all(described(graph)) for name, graph in graphs.items()},

@@ -7,21 +7,18 @@ is looked for among the batches made since, and waited for until it has ended.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import AsyncIterator, Collection
 from pathlib import Path
 from typing import Any
 
-import orjson
 from anthropic import AnthropicError, NotFoundError
 from anthropic.types.messages import MessageBatch, MessageBatchIndividualResponse
 from langchain_core.language_models import BaseChatModel
 
 from ...nodes.models.connections import for_running_loop
 from ...nodes.models.provider_errors import STATUS_OF_CODE
-from ..journal.private_files import whole_file
 from . import batch_provider
 from .batch_provider import (
-    UNFINISHED,
     UPLOAD_SECONDS,
     BatchProvider,
     BatchState,
@@ -90,14 +87,10 @@ class AnthropicBatches(BatchProvider):
         """Ask for the state of a batch."""
         return _state(await self._client.messages.batches.retrieve(name))
 
-    async def fetch(self, name: str, source: Any, path: Path, to: Path) -> bool:
-        """Write all results to one file; there are none any more after 29 days."""
-        if source is None:
-            return False
-        with whole_file(to, UNFINISHED) as file:
-            async for response in await self._slow.messages.batches.results(name):
-                file.write(orjson.dumps(_result(response), option=orjson.OPT_APPEND_NEWLINE))
-        return True
+    async def lines(self, name: str, source: Any, path: Path) -> AsyncIterator[dict[str, Any]]:
+        """Yield all results; there are none any more after 29 days."""
+        async for response in await self._slow.messages.batches.results(name):
+            yield _result(response)
 
 
 def _total(batch: MessageBatch) -> int:

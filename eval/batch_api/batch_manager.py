@@ -52,8 +52,9 @@ class WaveFiles:
     def __init__(self, folder: Path, number: int) -> None:
         self.number, self._folder, self._limits = number, folder, batch_provider.DEFAULT_LIMITS
         self.ids: set[str] = set()
-        self._open: dict[tuple[str, str], tuple[SubmittedBatch, BinaryIO, ExitStack]] = {}
-        self._complete: list[SubmittedBatch] = []
+        self._files: list[SubmittedBatch] = []
+        self._open: dict[tuple[str, str], tuple[SubmittedBatch, BinaryIO]] = {}
+        self._closing = ExitStack()
 
     def add(self, line: Body, place: tuple[str, str], most: int, expected: Amounts) -> None:
         """Write a request; one file has those to one model only, since providers refuse batches with several.
@@ -68,20 +69,10 @@ class WaveFiles:
             OSError: it cannot be written.
         """
         text = orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE)
-        if place in self._open:
-            sent, file, _ = self._open[place]
-            is_full = file.tell() + len(text) > min(self._limits.file_bytes, most)
-            if is_full or sent.requests >= self._limits.requests:
-                self._finish(place)
-        if place not in self._open:
-            make_private_folder(self._folder)
-            part = 1 + len(self._complete) + len(self._open)
-            sent = SubmittedBatch(f"wave-{self.number}-{part}.jsonl", address=place[0])
-            closing = ExitStack()
-            # It gets its final name, which says that it is complete even after a crash, when it is closed.
-            file = closing.enter_context(whole_file(self._folder / sent.file, UNFINISHED))
-            self._open[place] = sent, file, closing
-        sent, file, _ = self._open[place]
+        sent, file = self._open.get(place) or self._begin(place)
+        is_full = file.tell() + len(text) > min(self._limits.file_bytes, most)
+        if sent.requests and (is_full or sent.requests >= self._limits.requests):
+            sent, file = self._begin(place)
         file.write(text)
         sent.requests += 1
         sent.tokens += expected.tokens
@@ -94,22 +85,23 @@ class WaveFiles:
         Raises:
             OSError: they cannot be written.
         """
-        for place in [*self._open]:
-            self._finish(place)
-        return self._complete
+        self._closing.close()
+        return self._files
 
     def discard(self) -> None:
         """Remove all files of the wave."""
-        for _, file, _ in self._open.values():
-            file.close()
+        self.close()
         for path in self._folder.glob(f"wave-{self.number}-*"):
             path.unlink()
 
-    def _finish(self, place: tuple[str, str]) -> None:
-        sent, _, closing = self._open[place]
-        closing.close()
-        self._complete.append(sent)
-        del self._open[place]
+    def _begin(self, place: tuple[str, str]) -> tuple[SubmittedBatch, BinaryIO]:
+        make_private_folder(self._folder)
+        sent = SubmittedBatch(f"wave-{self.number}-{len(self._files) + 1}.jsonl", address=place[0])
+        # It gets its final name, which says that it is complete even after a crash, when it is closed.
+        file = self._closing.enter_context(whole_file(self._folder / sent.file, UNFINISHED))
+        self._files.append(sent)
+        self._open[place] = sent, file
+        return sent, file
 
 
 _Place = tuple[SubmittedBatch, Path | None, int]

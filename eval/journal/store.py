@@ -22,10 +22,11 @@ from ...state.errors import UsageError
 from .database import (
     COUNTED,
     COUNTER_BITS,
+    DATABASES,
     GRANTED,
     KEPT_AT_ONCE,
     JournalLocation,
-    Statements,
+    addition,
     batches,
     calls,
     claims,
@@ -35,6 +36,7 @@ from .database import (
     now,
     openings,
     runs,
+    served,
     usage_from,
 )
 from .private_files import PRIVATE, make_private_folder
@@ -120,7 +122,7 @@ class Store:
         self._retry_seconds = patience.retry_seconds
         first = select(func.min(openings.c.number)).where(self.of_run)
         since = self.transact(lambda connection: connection.scalar(first)) if fresh else 0
-        self._statements = Statements(self.dialect, self.opening, since=since or 0)
+        self._served = served(since or 0)
 
     def transact(self, action: Callable[[Connection], T], *, one_statement: bool = False) -> T:
         """Run an action in one transaction, and retry it while a fault may pass.
@@ -265,14 +267,14 @@ class Store:
             self.transact(lambda connection: self.count(connection, openings.c.number == self.opening))
 
     def _add(self, rows: Sequence[Row], connection: Connection) -> None:
-        connection.exec_driver_sql(self._statements.keep(len(rows)), tuple(chain(*rows)))
+        connection.exec_driver_sql(addition(self.dialect, len(rows)), tuple(chain(*rows)))
         if self.shared:
-            connection.execute(self._statements.free, {"keys": [key for _, key, *_ in rows]})
+            connection.execute(delete(claims).where(self._mine([key for _, key, *_ in rows])))
 
     def look_up(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
         """Return the newest reply of each key that has one."""
-        statement = self._statements.look_up
-        rows = self.transact(lambda c: c.execute(statement, {"keys": keys}).all(), one_statement=True)
+        rows = self.transact(lambda c: c.execute(self._served, {"keys": keys}).all(), one_statement=True)
+        # The newest reply wins, since rows come in the order in which they were written.
         return {row.key: row.reply for row in rows}
 
     def reserve(self, keys: Sequence[bytes]) -> tuple[dict[bytes, bytes], set[bytes]]:
@@ -292,13 +294,18 @@ class Store:
 
     @transaction
     def _claim(self, connection: Connection, keys: Sequence[bytes]) -> set[bytes]:
-        connection.execute(self._statements.claim, [{"key": key, "opening": self.opening} for key in keys])
-        return set(connection.scalars(self._statements.claimed, {"keys": keys}))
+        claim = insert_for(self.dialect)(claims).on_conflict_do_nothing()
+        connection.execute(claim, [{"key": key, "opening": self.opening} for key in keys])
+        return set(connection.scalars(select(claims.c.key).where(self._mine(keys))))
+
+    def _mine(self, keys: Sequence[bytes]) -> ColumnElement[bool]:
+        """Return the condition that a claim is this opening's, on one of these keys."""
+        return claims.c.key.in_(keys) & (claims.c.opening == self.opening)
 
     @transaction
     def free(self, connection: Connection, keys: Iterable[bytes]) -> None:
         """Free claims of this opening."""
-        connection.execute(self._statements.free, {"keys": list(keys)})
+        connection.execute(delete(claims).where(self._mine(list(keys))))
 
     @transaction
     def free_lapsed(self, connection: Connection, keys: Sequence[bytes]) -> None:
@@ -366,23 +373,12 @@ class Store:
 # Faults
 
 _WAIT_AT_MOST = 5.0
-_PASSING_SQLITE = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR}
-
-# Connection lost, session ended for idling in a transaction, transaction lost to another (deadlock), resources,
-# operator's shutdown, lock not available, I/O.
-_PASSING_POSTGRES = ("08", "25P03", "40", "53", "57", "55P03", "58")
 # Attempts that are made however long they take: a process that was stopped meanwhile has lost no time of its own.
 _ATTEMPTS_AT_LEAST = 3
-_REMEDIES = {
-    sqlite3.SQLITE_BUSY: "another program holds it: close that program",
-    sqlite3.SQLITE_LOCKED: "another program holds it: close that program",
-    sqlite3.SQLITE_FULL: "make room on the disk",
-    sqlite3.SQLITE_IOERR: "check the disk",
-    sqlite3.SQLITE_READONLY: "make the file and its folder writable, or choose another place",
-    sqlite3.SQLITE_CANTOPEN: "make sure that its folder exists and is writable, or choose another place",
-    sqlite3.SQLITE_CORRUPT: "the file is damaged: move it away, or recover it with sqlite3 FILE .recover",
-    sqlite3.SQLITE_NOTADB: "the file is not an SQLite database: choose another place, or move it away",
-}
+# SQLite's faults go by the names that its codes have.
+_PASSING_SQLITE = {getattr(sqlite3, name) for name in DATABASES["sqlite"]["passing"]}
+_REMEDIES = {getattr(sqlite3, name): remedy for name, remedy in DATABASES["sqlite"]["remedies"].items()}
+_PASSING_POSTGRES = tuple(DATABASES["postgres"]["passing"])
 
 
 def persevere(

@@ -7,9 +7,8 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from queue import Empty, SimpleQueue
-from typing import Any, Concatenate
+from typing import Any, Concatenate, NamedTuple
 
 from ...nodes.models.retry import Wait
 from .records import JournalError, Notice
@@ -26,24 +25,21 @@ AT_ONCE = 256
 APART_SECONDS = 0.005
 
 
-@dataclass(slots=True, eq=False)
-class Reserve:
+class Reserve(NamedTuple):
     """Asks for the reply of a key, or for the right to make its call."""
 
     key: bytes
     done: asyncio.Future[bytes | None]
 
 
-@dataclass(slots=True, eq=False)
-class Keep:
+class Keep(NamedTuple):
     """Asks for a call to be written."""
 
     row: Row
     done: asyncio.Future[None]
 
 
-@dataclass(slots=True, eq=False)
-class Job:
+class Job(NamedTuple):
     """Asks for any other action of the store."""
 
     action: Callable[[Store], Any]

@@ -65,8 +65,12 @@ async def judge_item(graph: Graph, key: Key, item: Item, aspect: Aspect | None, 
         turn = event["turn"]
         spoken[turn["id"]] = turn
 
-    # The first repeat has no mark: its calls are those of a run without repeats, which the journal may hold.
-    config: Any = {"metadata": {"repeat": repeat}} if repeat else None
+    # Traces show these. The first repeat has no mark: its calls are those of a run without repeats, which the journal
+    # may hold.
+    marks = {**key._asdict(), "repeat": repeat or None}
+    name = " · ".join(filter(None, (key.protocol, key.item, key.aspect)))
+    shown = {mark: value for mark, value in marks.items() if value is not None}
+    config: Any = {"run_name": name, "metadata": shown}
     # Until the next item that this task judges.
     current_judgement.set(JudgementContext(key))
     with heard_by(hear), rubric_of_user(aspect):

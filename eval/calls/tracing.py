@@ -60,14 +60,12 @@ def traced(
         calls: the middleware that every model call goes through.
         judge: the function that judges an item.
     """
-    with ExitStack() as stack:
-        if langsmith_listens():
-            judge = _named(judge)
-        if provider := exporting.get() or process_provider():
-            calls = spans = Spans(provider, calls)
-            stack.enter_context(spans.run(manifest, counts))
-            judge = spans.verdicts(judge)
+    if (provider := exporting.get() or process_provider()) is None:
         yield calls, judge
+        return
+    spans = Spans(provider, calls)
+    with spans.run(manifest, counts):
+        yield spans, spans.verdicts(judge)
 
 
 def process_provider() -> TracerProvider | None:
@@ -83,18 +81,6 @@ def langsmith_listens() -> bool:
     from langsmith.utils import tracing_is_enabled
 
     return bool(tracing_is_enabled())
-
-
-def _named(judge: JudgeItem) -> JudgeItem:
-    """Name the LangSmith trace of each verdict by item, aspect and protocol."""
-
-    async def named(graph: Graph, key: Key, item: Item, aspect: Aspect | None) -> Result | None:
-        given = key._asdict().items()
-        about = {name: value for name, value in given if value is not None and name != "repeat"}
-        name = " · ".join(filter(None, (key.protocol, key.item, key.aspect)))
-        return await judge(graph.with_config({"run_name": name, "metadata": about}), key, item, aspect)
-
-    return named
 
 
 log = logging.getLogger("jurygraph.tracing")
@@ -152,7 +138,7 @@ def _provider() -> SdkTracerProvider:
         )
     try:
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-        from opentelemetry.sdk.resources import Resource
+        from opentelemetry.sdk.resources import OTELResourceDetector, Resource
         from opentelemetry.sdk.trace import TracerProvider as SdkTracerProvider
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
     except ImportError as error:
@@ -160,11 +146,11 @@ def _provider() -> SdkTracerProvider:
             "an OpenTelemetry endpoint is set, but its packages are not installed: "
             'pip install "jurygraph[otel]", or set OTEL_TRACES_EXPORTER=none'
         ) from error
-    attributes = os.environ.get("OTEL_RESOURCE_ATTRIBUTES", "")
-    named = "OTEL_SERVICE_NAME" in os.environ or "service.name=" in attributes
-    about_us = {"service.version": version("jurygraph"), **({} if named else {"service.name": "jurygraph"})}
+    about_us = {"service.name": "jurygraph", "service.version": version("jurygraph")}
+    # What the environment says of the service takes the place of what we say.
+    resource = Resource.create(about_us).merge(OTELResourceDetector().detect())
     # `traces_sent` shuts it down within a limit of time; at exit it would be done without that limit.
-    provider = SdkTracerProvider(resource=Resource.create(about_us), shutdown_on_exit=False)
+    provider = SdkTracerProvider(resource=resource, shutdown_on_exit=False)
     # With None the SDK reads that variable itself.
     room = None if "OTEL_BSP_MAX_QUEUE_SIZE" in os.environ else ROOM
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(), max_queue_size=room))

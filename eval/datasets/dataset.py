@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import sys
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from ..statistics.tie_policy import DEFAULT_TIE_POLICY, TiePolicy
 from . import catalog
 from .catalog import Labels, LocatedFile, Source, find
 from .fetch import fetch
-from .files import Row, RowFile, digest_of
+from .files import digest_of
 from .frames import Frame, frame_rows, row_file
 from .items import DatasetProfile, Item, Numbered, Reader, parse_rows, profile_items
 from .reading import ROW_NUMBER, Columns, ReadingNotice, beginning, guess_columns, number_columns
@@ -100,13 +100,11 @@ class Dataset:
         >>> Dataset.of_frame(rows).aspect_names()
         ['fluency']
         """
-        rows = frame_rows(frame)
+        rows = list(frame_rows(frame))
         first = beginning(rows)
-        numbered = enumerate(chain(first, (row for _, row in rows)), start=1)
         columns = guess_columns(first, {})
         _tell(name, [], first, columns, {})
-        read = renamed(numbered, columns, name) if columns else numbered
-        items = (item for _, item in parse_rows(read, name, "row"))
+        items = (item for _, item in parse_rows(renamed(rows, columns, name), name, "row"))
         dataset = _in_memory(name, items, "row", max_characters)
         return replace(dataset, labels=labels or dataset.labels, family=family)
 
@@ -322,10 +320,7 @@ def _tell(place: str, form: list[str], first: list[dict[str, Any]], read: Column
 
 
 def _one_file(path: Path, columns: Columns | None = None) -> LocatedFile:
-    def rows(files: Sequence[RowFile]) -> Iterator[Row]:
-        return renamed(files[0].rows(), columns, str(path)) if columns else files[0].rows()
-
-    return LocatedFile(rows, (path,), path)
+    return LocatedFile(lambda files: renamed(files[0].rows(), columns or {}, str(path)), (path,), path)
 
 
 def _loaded(source: Source | None, located: LocatedFile, max_characters: int) -> Dataset:
@@ -335,7 +330,9 @@ def _loaded(source: Source | None, located: LocatedFile, max_characters: int) ->
     unit = files[0].unit if located.place == located.paths[0] else "item"
 
     def read() -> Iterator[Numbered]:
-        return parse_rows(located.rows(files), place, unit, columns=source is None)
+        rows = located.rows(files)
+        counted = enumerate((row for _, row in rows), start=1) if unit == "item" else rows
+        return parse_rows(counted, place, unit, columns=source is None)
 
     survey = profile_items(read, place, unit, most_characters=max_characters)
     labels = source.labels if source else "people"

@@ -10,7 +10,7 @@ import csv
 import re
 import tomllib
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE, BOM_UTF32_BE, BOM_UTF32_LE
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Literal
@@ -216,6 +216,6 @@ def number_columns(rows: Table, besides: Iterable[str]) -> list[str]:
     return [name for name in columns if name not in {*besides} and _numbers(rows, name)]
 
 
-def beginning(rows: Iterator[tuple[int, dict[str, Any]]]) -> list[dict[str, Any]]:
+def beginning(rows: Iterable[tuple[int, dict[str, Any]]]) -> list[dict[str, Any]]:
     """Return the first rows of a table."""
     return [row for _, row in islice(rows, LOOKED_AT)]

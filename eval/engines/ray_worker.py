@@ -215,13 +215,8 @@ def judge_shard(about: RunDescription, journal: str, jobs: Sequence[Job], part: 
     with asyncio.Runner() as runner:
         judging = runner.get_loop().create_task(judge())
         while not judging.done():
-            try:
-                # Between two reports the loop stands still for as long as Ray takes to send one.
-                runner.run(asyncio.wait({judging}, timeout=REPORT_SECONDS))
-            except KeyboardInterrupt:
-                # Ray raises it here where the driver cancels the task: calls in flight are not waited for.
-                stop.ask("interrupted", "ended by the driver")
-                stop.at_once()
+            # Between two reports the loop stands still for as long as Ray takes to send one.
+            runner.run(asyncio.wait({judging}, timeout=REPORT_SECONDS))
             yield report()
         judging.result()
 

@@ -234,12 +234,10 @@ class Store:
 
     def spent(self) -> Spent:
         """Add up what this run's calls took, over all its openings."""
-        statement = counted(self.of_run)
-        rows = self.transact(lambda connection: connection.execute(statement).all(), one_statement=True)
-        of_each = [[getattr(row, name) for name in COUNTED] for row in rows]
-        unpriced, *sums, uncounted = [
-            sum(column) for column in zip([0] * len(COUNTED), *of_each, strict=True)
-        ]
+        each = counted(self.of_run).subquery()
+        totals = select(*(func.coalesce(func.sum(each.c[name]), 0) for name in COUNTED))
+        row = self.transact(lambda connection: connection.execute(totals).one(), one_statement=True)
+        unpriced, *sums, uncounted = row
         usage = replace(usage_from((unpriced, *sums)), uncounted=int(uncounted))
         return Spent(usage, float(sums[USAGE_NAMES.index("cost_usd")]), int(unpriced))
 

@@ -39,7 +39,6 @@ from .progress_counters import ProgressCounters
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider as SdkTracerProvider
     from opentelemetry.trace import Span, SpanKind, TracerProvider
-    from opentelemetry.util.types import AttributeValue
 
 
 exporting: ContextVar[TracerProvider | None] = ContextVar("exporting", default=None)
@@ -227,9 +226,9 @@ class Spans(CallMiddleware):
         with self._open(f"chat {model}", asked_by, kind=SpanKind.CLIENT) as span:
             if not span.is_recording():
                 return await self._calls(call, send)
-            span.set_attributes(_request(call, _PROVIDERS.get(provider, provider or model), model))
+            _set(span, _request(call, _PROVIDERS.get(provider, provider or model), model), "gen_ai")
             if self._with_words:
-                span.set_attributes(_words_in(call.messages))
+                _set(span, _words_in(call.messages), "gen_ai")
             attempts = 0
 
             async def attempt(call: Call) -> Reply:
@@ -238,36 +237,34 @@ class Spans(CallMiddleware):
                 try:
                     return await send(call)
                 except BaseException as error:  # also a time-out, which is a cancellation here
-                    about: dict[str, AttributeValue] = {
-                        "jurygraph.attempt": attempts,
-                        "error.type": type(error).__name__,
-                        "error.message": log_text(str(error)),
-                    }
-                    if isinstance(error, ModelCallError):
-                        about["jurygraph.retryable"] = error.retryable
-                    span.add_event("attempt failed", about)
+                    fault = {"error.type": type(error).__name__, "error.message": log_text(str(error))}
+                    known = (
+                        {"jurygraph.retryable": error.retryable} if isinstance(error, ModelCallError) else {}
+                    )
+                    span.add_event("attempt failed", {"jurygraph.attempt": attempts, **fault, **known})
                     raise
 
             reply = await self._calls(call, attempt)
             # A call that made no attempt was answered by the journal.
             _set(span, {"served": attempts == 0, "attempts": attempts})
             choices = (reply, *reply.others)
-            span.set_attribute("gen_ai.response.finish_reasons", [*map(_finish, choices)])
+            _set(span, {"finish_reasons": [*map(_finish, choices)]}, "gen_ai.response")
             if attempts:  # What was paid before is not to be paid again where somebody adds it up.
-                took = {f"gen_ai.usage.{name}": getattr(reply.usage, field) for name, field in _USAGE.items()}
-                span.set_attributes(took)
+                took = {name: getattr(reply.usage, field) for name, field in _USAGE.items()}
+                _set(span, took, "gen_ai.usage")
                 _set(span, {"cost_usd": reply.usage.cost_usd})
             if self._with_words:
                 output = [{**_message("assistant", c.text), "finish_reason": _finish(c)} for c in choices]
-                span.set_attribute("gen_ai.output.messages", orjson.dumps(output).decode())
+                _set(span, {"messages": orjson.dumps(output).decode()}, "gen_ai.output")
             return reply
 
     def invalidate(self, calls: Sequence[Call]) -> None:
         self._calls.invalidate(calls)
 
 
-def _set(span: Span, about: Mapping[str, Any]) -> None:
-    span.set_attributes({f"jurygraph.{name}": value for name, value in about.items() if value is not None})
+def _set(span: Span, about: Mapping[str, Any], family: str = "jurygraph") -> None:
+    """Give a span the attributes of a family that have a value."""
+    span.set_attributes({f"{family}.{name}": value for name, value in about.items() if value is not None})
 
 
 def _fail(span: Span, problem: str) -> None:
@@ -285,41 +282,37 @@ def _conclude(span: Span, result: Result | None) -> None:
     if result.status == "failed":
         _fail(span, result.error or "")
         return
-    span.set_attribute("gen_ai.evaluation.name", result.aspect or "preference")
-    if result.score is not None:
-        span.set_attribute("gen_ai.evaluation.score.value", result.score)
-    if result.winner is not None:
-        span.set_attribute("gen_ai.evaluation.score.label", str(result.winner))
+    score = {"score.value": result.score, "score.label": result.winner}
+    _set(span, {"name": result.aspect or "preference", **score}, "gen_ai.evaluation")
 
 
 _PROVIDERS = by_word(WORDS["conventions"])
 """LangChain's names of providers that the conventions know by another one."""
 
 _USAGE = {
-    **{name: name for name in ("input_tokens", "output_tokens")},
+    "input_tokens": "input_tokens",
+    "output_tokens": "output_tokens",
     "cache_read.input_tokens": "cached_input_tokens",
     "reasoning.output_tokens": "reasoning_tokens",
 }
 
 
-def _request(call: Call, provider: str, model: str) -> dict[str, AttributeValue]:
+def _request(call: Call, provider: str, model: str) -> dict[str, Any]:
     identity = call.model.identity
     # The identity of a chat model object has its parameters in a field of their own, that of a named model beside its
     # name.
     given = {**identity.get("parameters", identity), **call.parameters}
-    about: dict[str, AttributeValue] = {
-        "gen_ai.operation.name": "chat",
-        "gen_ai.provider.name": provider,
-        "gen_ai.request.model": model,
-        "gen_ai.agent.name": str(call.metadata.get("agent", "")),
-        "gen_ai.output.type": "json" if call.schema is not None and call.model.form != "text" else "text",
+    numbers = ("temperature", "top_p", "max_tokens", "seed", "presence_penalty", "frequency_penalty")
+    known = {name: given[name] for name in numbers if isinstance(given.get(name), int | float)}
+    return {
+        "operation.name": "chat",
+        "provider.name": provider,
+        "request.model": model,
+        "agent.name": str(call.metadata.get("agent", "")),
+        "output.type": "json" if call.schema is not None and call.model.form != "text" else "text",
+        **{f"request.{name}": value for name, value in known.items()},
+        "request.choice.count": given.get("n"),
     }
-    for name in ("temperature", "top_p", "max_tokens", "seed", "presence_penalty", "frequency_penalty"):
-        if isinstance(value := given.get(name), int | float):
-            about[f"gen_ai.request.{name}"] = value
-    if several := given.get("n"):
-        about["gen_ai.request.choice.count"] = several
-    return about
 
 
 def _finish(reply: Reply) -> str:
@@ -329,12 +322,12 @@ def _finish(reply: Reply) -> str:
 _ROLES = {"human": "user", "ai": "assistant"}
 
 
-def _words_in(messages: Sequence[BaseMessage]) -> dict[str, AttributeValue]:
+def _words_in(messages: Sequence[BaseMessage]) -> dict[str, str]:
     system = [_part(message.text) for message in messages if message.type == "system"]
     spoken = (message for message in messages if message.type != "system")
     others = [_message(_ROLES.get(message.type, message.type), message.text) for message in spoken]
     given = {"system_instructions": system, "input.messages": others}
-    return {f"gen_ai.{name}": orjson.dumps(value).decode() for name, value in given.items()}
+    return {name: orjson.dumps(value).decode() for name, value in given.items()}
 
 
 def _message(role: str, text: str) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Collection
 from pathlib import Path
 from typing import Any
 
-from anthropic import AnthropicError, NotFoundError
+from anthropic import AnthropicError
 from anthropic.types.messages import MessageBatch, MessageBatchIndividualResponse
 from langchain_core.language_models import BaseChatModel
 
@@ -62,23 +62,22 @@ class AnthropicBatches(BatchProvider):
             if batch.created_at.timestamp() < sent.since - CLOCKS_DIFFER:
                 break
             alike = batch.id not in known and _total(batch) == sent.requests
-            if alike and await self._answers(batch, wanted):
+            if alike and await self._answers(_state(batch), wanted):
                 return await self.state_of(batch.id)
         return None
 
-    async def _answers(self, batch: MessageBatch, wanted: set[str]) -> bool:
+    async def _answers(self, batch: BatchState, wanted: set[str]) -> bool:
         """Wait until a batch has ended; tell whether its results are those of these requests."""
-        while batch.processing_status != "ended":
+        state: BatchState | None = batch
+        while state and not state.ended:
             log.info("waiting for a batch that may be of this run", extra={"batch": batch.id})
             await asyncio.sleep(batch_provider.DEFAULT_LIMITS.poll_interval)
             try:
-                batch = await self._client.messages.batches.retrieve(batch.id)
-            except NotFoundError:
-                return False
+                state = await self.poll(batch.id)
             except AnthropicError as error:
                 if not may_pass(error):
                     raise
-        if batch.results_url is None:
+        if not (state and state.results["output"]):
             return False
         results = await self._slow.messages.batches.results(batch.id)
         return any([result.custom_id in wanted async for result in results])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import csv
 import gzip
 import hashlib
@@ -165,15 +164,10 @@ class RowFile:
         """
         with self._open() as content:
             encoding = marked_encoding(content.read(4))
-            content.seek(0)
             if encoding == "utf-8-sig" and self._is_csv:
-                decoder = codecs.getincrementaldecoder("utf-8")()
-                try:
-                    while chunk := content.read(_CHUNK):
-                        decoder.decode(chunk)
-                except UnicodeDecodeError:
-                    content.seek(0)
-                    return guessed_encoding(content, str(self.path))
+                content.seek(0)
+                lines = iter(partial(content.readline, LONGEST_LINE), b"")
+                encoding = guessed_encoding(lines, str(self.path))
         return encoding
 
     @cached_property

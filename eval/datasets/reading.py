@@ -66,13 +66,11 @@ def marked_encoding(beginning: bytes) -> str:
 
 
 def guessed_encoding(lines: Iterable[bytes], place: str) -> str:
-    """Return the encoding of lines that are not UTF-8 throughout.
+    """Return the encoding of lines that none is named for: UTF-8, or what fits those that are something else.
 
     Raises:
-        DataError: some of the lines are UTF-8, or no encoding fits.
+        DataError: some of the lines are UTF-8 and others are not, or no encoding fits.
     """
-    from charset_normalizer import from_bytes
-
     sample, size, first = [], 0, {True: 0, False: 0}
     for number, line in enumerate(lines, start=1):
         if line.isascii():
@@ -86,6 +84,10 @@ def guessed_encoding(lines: Iterable[bytes], place: str) -> str:
         if size < _LOOKED_AT_BYTES:
             sample.append(line)
             size += len(line)
+    if not first[False]:
+        return "utf-8-sig"
+    from charset_normalizer import from_bytes
+
     text = b"".join(sample)
     best = from_bytes(text, cp_isolation=_CODE_PAGES).best()
     # From here on, Windows has letters and the Macintosh has signs.

@@ -197,14 +197,9 @@ class _Driver:
                 await self._judge_shard(worker, shard)
 
         self._working = {asyncio.create_task(work(f"worker-{number + 1}")) for number in range(workers)}
-        try:
-            await asyncio.wait(self._working)
-        finally:
-            for task in self._working:
-                task.cancel()
-        for task in self._working:
-            if not task.cancelled():
-                task.result()  # raises what went wrong, such as a data file that was changed meanwhile
+        for outcome in await asyncio.gather(*self._working, return_exceptions=True):
+            if isinstance(outcome, Exception):
+                raise outcome  # such as that a data file was changed meanwhile
 
     async def _judge_shard(self, worker: str, jobs: Iterable[Job]) -> None:
         """Have a shard judged; where its worker dies, have another one judge what is left of it."""

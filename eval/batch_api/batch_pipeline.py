@@ -124,27 +124,26 @@ class BatchPipeline(LivePipeline):
         ids: list[str] = []
         # The client builds the request as for a live call; in place of sending it, ``_outcome`` is asked.
         request_handler.set(partial(self._outcome, key, call, ids))
-        while True:
-            try:
-                reply = await send(call)
-                break
-            except UnreadResponseError as error:
-                await self._journal.keep(key, unread_entry(call, error))
-                raise
-            except ModelCallError as error:
-                # It is made again in a later wave, if that makes sense, and not for ever.
-                self._failures[key] += 1
-                attempts, model = self._failures[key], call.model.label
-                if not error.retryable or attempts >= self._retry_policy.attempts:
-                    self._note_failure(model, error)
-                    if not error.retryable:
-                        raise
-                    given_up = f"{error} (given up after {attempts} batches)"
-                    raise TransientCallError(given_up, rate_limited=error.rate_limited) from error
-                log.info("request failed", extra={"model": model, "reason": str(error)})
-                # The loop then asks once more, finds no outcome, and puts the request into the wave.
-                for custom_id in ids:
-                    self._manager.outcomes.forget(custom_id)
+        try:
+            reply = await send(call)
+        except UnreadResponseError as error:
+            await self._journal.keep(key, unread_entry(call, error))
+            raise
+        except ModelCallError as error:
+            # It is made again in a later wave, if that makes sense, and not for ever.
+            self._failures[key] += 1
+            attempts, model = self._failures[key], call.model.label
+            if not error.retryable or attempts >= self._retry_policy.attempts:
+                self._note_failure(model, error)
+                if not error.retryable:
+                    raise
+                given_up = f"{error} (given up after {attempts} batches)"
+                raise TransientCallError(given_up, rate_limited=error.rate_limited) from error
+            log.info("request failed", extra={"model": model, "reason": str(error)})
+            for custom_id in ids:
+                self._manager.outcomes.forget(custom_id)
+            # Asked once more, it finds no outcome, and puts the request into the wave.
+            reply = await send(call)
         self._failures_in_a_row.pop(call.model.label, None)
         reply = replace(reply, usage=reply.usage.discounted(BATCH_DISCOUNT))
         # No await since it was released from what is in flight: other calls would see too much budget left meanwhile.

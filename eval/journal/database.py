@@ -160,9 +160,7 @@ runs = Table(
 rates = Table(
     "jurygraph_rates",
     metadata,
-    Column("run", String, primary_key=True),
-    Column("model", String, primary_key=True),
-    Column("kind", String, primary_key=True),
+    *(Column(name, String, primary_key=True) for name in ("run", "model", "kind")),
     # Seconds since 1970 at which all that was given out is used up.
     Column("used_until", Float, nullable=False),
     sqlite_with_rowid=False,

@@ -68,16 +68,15 @@ class AnthropicBatches(BatchProvider):
 
     async def _answers(self, batch: BatchState, wanted: set[str]) -> bool:
         """Wait until a batch has ended; tell whether its results are those of these requests."""
-        state: BatchState | None = batch
-        while state and not state.ended:
+        while not batch.ended:
             log.info("waiting for a batch that may be of this run", extra={"batch": batch.id})
             await asyncio.sleep(batch_provider.DEFAULT_LIMITS.poll_interval)
             try:
-                state = await self.poll(batch.id)
+                batch = await self.poll(batch.id)
             except AnthropicError as error:
                 if not may_pass(error):
                     raise
-        if not (state and state.results["output"]):
+        if not batch.results.get("output"):
             return False
         results = await self._slow.messages.batches.results(batch.id)
         return any([result.custom_id in wanted async for result in results])

@@ -295,8 +295,8 @@ class BatchManager:
         for sent in list(self.running.values()):
             try:
                 batch = await self._provider(sent.address).poll(sent.id)
-                sent.requests_done = max(sent.requests_done, batch.requests_done if batch else 0)
-                if batch is None or batch.ended or batch.refused:
+                sent.requests_done = max(sent.requests_done, batch.requests_done)
+                if batch.ended or batch.refused:
                     await self._end(sent, batch)
             except self.errors as error:
                 if not may_pass(error):
@@ -304,21 +304,21 @@ class BatchManager:
                 log.warning("batch cannot be looked after", extra={"batch": sent.id, "reason": str(error)})
             self._show_phase()
 
-    async def _end(self, sent: SubmittedBatch, batch: BatchState | None) -> None:
+    async def _end(self, sent: SubmittedBatch, batch: BatchState) -> None:
         """Take a batch off those that are running; where it was refused, its requests may be sent again.
 
-        A batch that is gone (None), or whose results are, has none: its requests count as not answered.
+        A batch that is gone, or whose results are, has none: its requests count as not answered.
         """
-        path, refused = self.folder / sent.file, batch is not None and batch.refused
-        files = await self._provider(sent.address).collect(batch, path) if batch and not refused else []
+        path = self.folder / sent.file
+        files = [] if batch.refused else await self._provider(sent.address).collect(batch, path)
         requests = custom_ids(path)
         self.submitted.difference_update(requests)
         del self.running[sent.name]
-        if batch is None or not refused:
-            status = batch.status if batch else "gone"
+        if not batch.refused:
             self.outcomes.add(sent, requests, files)
             self._collected.append(sent)
-            log.info("batch ended", extra={"batch": sent.id, "status": status, "done": sent.requests_done})
+            noted = {"batch": sent.id, "status": batch.status, "done": sent.requests_done}
+            log.info("batch ended", extra=noted)
             return
         self.budget.release(sent.amounts)
         await self._forget(sent)

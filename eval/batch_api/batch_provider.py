@@ -185,13 +185,13 @@ class BatchProvider(ABC):
                 return batch
         return await self.start(path, sent, input_file)
 
-    async def poll(self, name: str) -> BatchState | None:
-        """Return the state of a batch; None where there is no such batch any more."""
+    async def poll(self, name: str) -> BatchState:
+        """Return the state of a batch; one that is not there any more has ended without results."""
         try:
             return await self.state_of(name)
         except self.errors as error:
             if ProviderFault.of(error).status == 404:
-                return None
+                return BatchState(name, "gone", ended=True, results={})
             raise
 
     async def collect(self, batch: BatchState, path: Path) -> list[Path]:

@@ -40,7 +40,7 @@ from .database import (
     usage_from,
 )
 from .private_files import PRIVATE, make_private_folder
-from .records import USAGE_NAMES, Batch, JournalError, Notice, Spent
+from .records import Batch, JournalError, Notice, Spent
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -235,11 +235,10 @@ class Store:
     def spent(self) -> Spent:
         """Add up what this run's calls took, over all its openings."""
         each = counted(self.of_run).subquery()
-        totals = select(*(func.coalesce(func.sum(each.c[name]), 0) for name in COUNTED))
+        totals = select(*(func.coalesce(func.sum(each.c[name]), 0).label(name) for name in COUNTED))
         row = self.transact(lambda connection: connection.execute(totals).one(), one_statement=True)
-        unpriced, *sums, uncounted = row
-        usage = replace(usage_from((unpriced, *sums)), uncounted=int(uncounted))
-        return Spent(usage, float(sums[USAGE_NAMES.index("cost_usd")]), int(unpriced))
+        usage = replace(usage_from(row[:-1]), uncounted=int(row.uncounted))
+        return Spent(usage, float(row.cost_usd), int(row.unpriced))
 
     @transaction
     def note_keys(self, connection: Connection, note: Callable[[bytes], None], most: int) -> bool:

@@ -277,7 +277,6 @@ class PastRun(Recording):
         self._manifest = read_manifest(folder)
         self._results = results_of(folder).read()
         self._places: dict[Key, int] = {}
-        self._first_verdicts: dict[str, int] = {}
         recorded = self._manifest.get("aspects", ())
         self._aspects: dict[str, Aspect] = {row["name"]: Aspect.model_validate(row) for row in recorded}
         self._units: set[Unit] = set()
@@ -285,8 +284,6 @@ class PastRun(Recording):
         for place, head in enumerate(self._results.heads()):
             key = Key(head["item"], head["aspect"], head["protocol"], head["repeat"])
             self._places[key] = place
-            if head["status"] == "ok":
-                self._first_verdicts.setdefault(key.protocol, place)
             # Protocols and repeats have the same labels: the first result of an item and aspect stands for all.
             if key[:2] not in self._units:
                 known = cast("About", {name: head[name] for name in About.__annotations__})
@@ -358,8 +355,8 @@ class PastRun(Recording):
                 raise UsageError(f"{name}={given[name]}: {was}, and {why}")
         own = recorded_settings(self._manifest, protocol, known, _ELSEWHERE)
         # The first verdict says how often a scorer was asked: the settings of a run hold for all of them.
-        first = self._first_verdicts.get(protocol)
-        turns = self._results[first].transcript if first is not None else ()
+        of_protocol = (result for result in self._results if result.protocol == protocol)
+        turns = next((result.transcript for result in of_protocol if result.status == "ok"), ())
         return {**own, **unasked(protocol, max((turn.get("sample", 1) for turn in turns), default=1))}
 
 

@@ -75,13 +75,6 @@ def process_provider() -> TracerProvider | None:
     return None if is_unset else provider
 
 
-def langsmith_listens() -> bool:
-    """Tell whether LangChain sends traces to LangSmith."""
-    from langsmith.utils import tracing_is_enabled
-
-    return bool(tracing_is_enabled())
-
-
 log = logging.getLogger("jurygraph.tracing")
 
 LAST_TRACES = 5.0
@@ -101,12 +94,14 @@ def traces_sent() -> Iterator[None]:
     Raises:
         UsageError: the packages for it are not there, or the protocol is another one than HTTP.
     """
+    from langsmith.utils import tracing_is_enabled
+
     with ExitStack() as stack:
         if _is_wanted() and not (exporting.get() or process_provider()):
             provider = _provider()
             stack.callback(_in_time, provider.shutdown)
             stack.callback(exporting.reset, exporting.set(provider))
-        if langsmith_listens():
+        if tracing_is_enabled():
             from langchain_core.tracers.langchain import wait_for_all_tracers
 
             # Else the process would not end before all of the client's attempts have failed.

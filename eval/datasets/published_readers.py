@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import combinations, groupby, zip_longest
+from itertools import combinations, groupby
 from statistics import fmean
 from typing import Any
 
@@ -139,13 +139,11 @@ def faireval_repository(files: Sequence[RowFile]) -> Iterator[Row]:
     columns = {"id": "question_id", "text": "text"}
     answers = [{row["id"]: row["text"] for _, row in _renamed(file, columns, {})} for file in answered]
     verdicts = [row["text"].strip() for _, row in review.rows()]
-    questions = _renamed(asked, {"id": "question_id", "question": "text"}, {"category": "category"})
-    # The verdicts carry no ids: one too few would shift all that follow it, so both must end together.
-    for verdict, numbered in zip_longest(verdicts, questions):
-        if numbered is None or verdict is None:
-            how_many = sum(1 for _ in asked.rows())
-            raise DataError(f"{review.path}: has {len(verdicts)} verdicts for {how_many} questions")
-        line, row = numbered
+    questions = list(_renamed(asked, {"id": "question_id", "question": "text"}, {"category": "category"}))
+    # The verdicts carry no ids: one too few would shift all that follow it.
+    if len(verdicts) != len(questions):
+        raise DataError(f"{review.path}: has {len(verdicts)} verdicts for {len(questions)} questions")
+    for verdict, (line, row) in zip(verdicts, questions, strict=True):
         for file, known in zip(answered, answers, strict=True):
             if row["id"] not in known:
                 raise DataError(f"{file.path}: has no answer to question {row['id']}")

@@ -160,11 +160,6 @@ class BatchResults:
         """Forget a result, so that its request is made again."""
         self._places.pop(custom_id, None)
 
-    def clear(self) -> None:
-        """Forget everything."""
-        self._places.clear()
-        self.unread.clear()
-
 
 @dataclass(eq=False)
 class BatchManager:
@@ -270,7 +265,7 @@ class BatchManager:
         """Forget the batches whose results were read: these are in the journal now, or no call asks for them."""
         for sent in self.outcomes.unread.values():
             self.budget.release(sent.per_request)
-        self.outcomes.clear()
+        self.outcomes = BatchResults()
         for sent in self._collected:
             await self._forget(sent)
         self._collected.clear()

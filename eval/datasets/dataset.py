@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import sys
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
@@ -105,7 +106,7 @@ class Dataset:
         columns = guess_columns(first, {})
         _tell(name, [], first, columns, {})
         items = (item for _, item in parse_rows(renamed(rows, columns, name), name, "row"))
-        dataset = _in_memory(name, items, "row", max_characters)
+        dataset = _in_memory(name, items, "row", math.inf if max_characters is None else max_characters)
         return replace(dataset, labels=labels or dataset.labels, family=family)
 
     def __iter__(self) -> Iterator[Item]:
@@ -174,11 +175,11 @@ class Dataset:
         return replace(self, read=read, survey=profile_items(read, self.name, self.unit), limit=None)
 
 
-def _in_memory(name: str, items: Iterable[Item], unit: str, most_characters: int | None = None) -> Dataset:
+def _in_memory(name: str, items: Iterable[Item], unit: str, longest: float = math.inf) -> Dataset:
     # Copied once: the items may come from an iterator, and every pass over the dataset must see the same ones.
     copies = tuple(items)
     read = partial(enumerate, copies, 1)
-    survey = profile_items(read, name, unit, most_characters=most_characters)
+    survey = profile_items(read, name, unit, longest)
     content = hashlib.sha256()
     # Item by item, each after a line feed: as one text they would be in memory twice.
     for number, item in enumerate(copies):
@@ -334,7 +335,7 @@ def _loaded(source: Source | None, located: LocatedFile, max_characters: int) ->
         counted = enumerate((row for _, row in rows), start=1) if unit == "item" else rows
         return parse_rows(counted, place, unit, columns=source is None)
 
-    survey = profile_items(read, place, unit, most_characters=max_characters)
+    survey = profile_items(read, place, unit, max_characters)
     labels = source.labels if source else "people"
     digests = [file.digest for file in files]  # of what the pass above has read
     return Dataset(

@@ -14,7 +14,7 @@ from functools import partial, wraps
 from itertools import chain
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from sqlalchemy import ColumnElement, Connection, case, delete, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, bindparam, case, delete, func, insert, select, update
 from sqlalchemy.exc import DBAPIError
 
 from ...nodes.models.retry import Waits
@@ -122,7 +122,11 @@ class Store:
         self._retry_seconds = patience.retry_seconds
         first = select(func.min(openings.c.number)).where(self.of_run)
         since = self.transact(lambda connection: connection.scalar(first)) if fresh else 0
+        # Built once, since every round of requests needs them.
         self._served = served(since or 0)
+        self._claiming = insert_for(self.dialect)(claims).on_conflict_do_nothing()
+        mine = claims.c.key.in_(bindparam("keys", expanding=True)) & (claims.c.opening == self.opening)
+        self._claimed, self._freed = select(claims.c.key).where(mine), delete(claims).where(mine)
 
     def transact(self, action: Callable[[Connection], T], *, one_statement: bool = False) -> T:
         """Run an action in one transaction, and retry it while a fault may pass.
@@ -263,7 +267,7 @@ class Store:
     def _add(self, rows: Sequence[Row], connection: Connection) -> None:
         connection.exec_driver_sql(addition(self.dialect, len(rows)), tuple(chain(*rows)))
         if self.shared:
-            connection.execute(delete(claims).where(self._mine([key for _, key, *_ in rows])))
+            connection.execute(self._freed, {"keys": [key for _, key, *_ in rows]})
 
     def look_up(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
         """Return the newest reply of each key that has one."""
@@ -288,18 +292,13 @@ class Store:
 
     @transaction
     def _claim(self, connection: Connection, keys: Sequence[bytes]) -> set[bytes]:
-        claim = insert_for(self.dialect)(claims).on_conflict_do_nothing()
-        connection.execute(claim, [{"key": key, "opening": self.opening} for key in keys])
-        return set(connection.scalars(select(claims.c.key).where(self._mine(keys))))
-
-    def _mine(self, keys: Sequence[bytes]) -> ColumnElement[bool]:
-        """Return the condition that a claim is this opening's, on one of these keys."""
-        return claims.c.key.in_(keys) & (claims.c.opening == self.opening)
+        connection.execute(self._claiming, [{"key": key, "opening": self.opening} for key in keys])
+        return set(connection.scalars(self._claimed, {"keys": keys}))
 
     @transaction
     def free(self, connection: Connection, keys: Iterable[bytes]) -> None:
         """Free claims of this opening."""
-        connection.execute(delete(claims).where(self._mine(list(keys))))
+        connection.execute(self._freed, {"keys": list(keys)})
 
     @transaction
     def free_lapsed(self, connection: Connection, keys: Sequence[bytes]) -> None:

@@ -95,8 +95,9 @@ def test_preferences_that_missing_cells_made_decimal() -> None:
     assert frame["human"].dtype == float
     items = [CompareItem.model_validate(item.model_dump()) for item in Dataset.of_frame(frame)]
     assert [item.label() for item in items] == ["1", "2", None]
-    with pytest.raises(DataError, match=r"row 1: field 'human'.*got 1.5"):
-        Dataset.of_frame(pd.DataFrame([{"id": 1, **pair, "human": 1.5}]))
+    for label, told in ((1.5, "field 'human'.*got 1.5"), ('{"a": 1, "a": 2}', "the key 'a' occurs twice")):
+        with pytest.raises(DataError, match=f"row 1: {told}"):
+            Dataset.of_frame(pd.DataFrame([{"id": 1, **pair, "human": label}]))
 
 
 def test_the_texts_of_a_frame_cannot_be_shown_later_and_that_is_said(tmp_path: Path) -> None:
@@ -151,8 +152,7 @@ def test_bad_parquet_is_told_by_row_and_field(tmp_path: Path) -> None:
     for content in (b"PAR1 and nothing more", b""):
         path.write_bytes(content)
         refused(r"data\.parquet: cannot be read as Parquet: ", path)
-    path.unlink()
-    refused(r"data\.parquet: cannot be read: No such file", path)
+    refused(r"none\.parquet: cannot be read: No such file", tmp_path / "none.parquet")
 
 
 @pytest.mark.slow

@@ -7,21 +7,18 @@ is looked for among the batches made since, and waited for until it has ended.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import AsyncIterator, Collection
 from pathlib import Path
 from typing import Any
 
-import orjson
-from anthropic import AnthropicError, NotFoundError
+from anthropic import AnthropicError
 from anthropic.types.messages import MessageBatch, MessageBatchIndividualResponse
 from langchain_core.language_models import BaseChatModel
 
 from ...nodes.models.connections import for_running_loop
 from ...nodes.models.provider_errors import STATUS_OF_CODE
-from ..journal.private_files import whole_file
 from . import batch_provider
 from .batch_provider import (
-    UNFINISHED,
     UPLOAD_SECONDS,
     BatchProvider,
     BatchState,
@@ -65,23 +62,21 @@ class AnthropicBatches(BatchProvider):
             if batch.created_at.timestamp() < sent.since - CLOCKS_DIFFER:
                 break
             alike = batch.id not in known and _total(batch) == sent.requests
-            if alike and await self._answers(batch, wanted):
+            if alike and await self._answers(_state(batch), wanted):
                 return await self.state_of(batch.id)
         return None
 
-    async def _answers(self, batch: MessageBatch, wanted: set[str]) -> bool:
+    async def _answers(self, batch: BatchState, wanted: set[str]) -> bool:
         """Wait until a batch has ended; tell whether its results are those of these requests."""
-        while batch.processing_status != "ended":
+        while not batch.ended:
             log.info("waiting for a batch that may be of this run", extra={"batch": batch.id})
             await asyncio.sleep(batch_provider.DEFAULT_LIMITS.poll_interval)
             try:
-                batch = await self._client.messages.batches.retrieve(batch.id)
-            except NotFoundError:
-                return False
+                batch = await self.poll(batch.id)
             except AnthropicError as error:
                 if not may_pass(error):
                     raise
-        if batch.results_url is None:
+        if not batch.results.get("output"):
             return False
         results = await self._slow.messages.batches.results(batch.id)
         return any([result.custom_id in wanted async for result in results])
@@ -90,14 +85,10 @@ class AnthropicBatches(BatchProvider):
         """Ask for the state of a batch."""
         return _state(await self._client.messages.batches.retrieve(name))
 
-    async def fetch(self, name: str, source: Any, path: Path, to: Path) -> bool:
-        """Write all results to one file; there are none any more after 29 days."""
-        if source is None:
-            return False
-        with whole_file(to, UNFINISHED) as file:
-            async for response in await self._slow.messages.batches.results(name):
-                file.write(orjson.dumps(_result(response), option=orjson.OPT_APPEND_NEWLINE))
-        return True
+    async def lines(self, name: str, source: Any, path: Path) -> AsyncIterator[dict[str, Any]]:
+        """Yield all results; there are none any more after 29 days."""
+        async for response in await self._slow.messages.batches.results(name):
+            yield _result(response)
 
 
 def _total(batch: MessageBatch) -> int:

@@ -52,8 +52,9 @@ class WaveFiles:
     def __init__(self, folder: Path, number: int) -> None:
         self.number, self._folder, self._limits = number, folder, batch_provider.DEFAULT_LIMITS
         self.ids: set[str] = set()
-        self._open: dict[tuple[str, str], tuple[SubmittedBatch, BinaryIO, ExitStack]] = {}
-        self._complete: list[SubmittedBatch] = []
+        self._files: list[SubmittedBatch] = []
+        self._open: dict[tuple[str, str], tuple[SubmittedBatch, BinaryIO]] = {}
+        self._closing = ExitStack()
 
     def add(self, line: Body, place: tuple[str, str], most: int, expected: Amounts) -> None:
         """Write a request; one file has those to one model only, since providers refuse batches with several.
@@ -68,20 +69,10 @@ class WaveFiles:
             OSError: it cannot be written.
         """
         text = orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE)
-        if place in self._open:
-            sent, file, _ = self._open[place]
-            is_full = file.tell() + len(text) > min(self._limits.file_bytes, most)
-            if is_full or sent.requests >= self._limits.requests:
-                self._finish(place)
-        if place not in self._open:
-            make_private_folder(self._folder)
-            part = 1 + len(self._complete) + len(self._open)
-            sent = SubmittedBatch(f"wave-{self.number}-{part}.jsonl", address=place[0])
-            closing = ExitStack()
-            # It gets its final name, which says that it is complete even after a crash, when it is closed.
-            file = closing.enter_context(whole_file(self._folder / sent.file, UNFINISHED))
-            self._open[place] = sent, file, closing
-        sent, file, _ = self._open[place]
+        sent, file = self._open.get(place) or self._begin(place)
+        is_full = file.tell() + len(text) > min(self._limits.file_bytes, most)
+        if sent.requests and (is_full or sent.requests >= self._limits.requests):
+            sent, file = self._begin(place)
         file.write(text)
         sent.requests += 1
         sent.tokens += expected.tokens
@@ -94,22 +85,23 @@ class WaveFiles:
         Raises:
             OSError: they cannot be written.
         """
-        for place in [*self._open]:
-            self._finish(place)
-        return self._complete
+        self._closing.close()
+        return self._files
 
     def discard(self) -> None:
         """Remove all files of the wave."""
-        for _, file, _ in self._open.values():
-            file.close()
+        self.close()
         for path in self._folder.glob(f"wave-{self.number}-*"):
             path.unlink()
 
-    def _finish(self, place: tuple[str, str]) -> None:
-        sent, _, closing = self._open[place]
-        closing.close()
-        self._complete.append(sent)
-        del self._open[place]
+    def _begin(self, place: tuple[str, str]) -> tuple[SubmittedBatch, BinaryIO]:
+        make_private_folder(self._folder)
+        sent = SubmittedBatch(f"wave-{self.number}-{len(self._files) + 1}.jsonl", address=place[0])
+        # It gets its final name, which says that it is complete even after a crash, when it is closed.
+        file = self._closing.enter_context(whole_file(self._folder / sent.file, UNFINISHED))
+        self._files.append(sent)
+        self._open[place] = sent, file
+        return sent, file
 
 
 _Place = tuple[SubmittedBatch, Path | None, int]
@@ -167,11 +159,6 @@ class BatchResults:
     def forget(self, custom_id: str) -> None:
         """Forget a result, so that its request is made again."""
         self._places.pop(custom_id, None)
-
-    def clear(self) -> None:
-        """Forget everything."""
-        self._places.clear()
-        self.unread.clear()
 
 
 @dataclass(eq=False)
@@ -278,7 +265,7 @@ class BatchManager:
         """Forget the batches whose results were read: these are in the journal now, or no call asks for them."""
         for sent in self.outcomes.unread.values():
             self.budget.release(sent.per_request)
-        self.outcomes.clear()
+        self.outcomes = BatchResults()
         for sent in self._collected:
             await self._forget(sent)
         self._collected.clear()
@@ -303,8 +290,8 @@ class BatchManager:
         for sent in list(self.running.values()):
             try:
                 batch = await self._provider(sent.address).poll(sent.id)
-                sent.requests_done = max(sent.requests_done, batch.requests_done if batch else 0)
-                if batch is None or batch.ended or batch.refused:
+                sent.requests_done = max(sent.requests_done, batch.requests_done)
+                if batch.ended or batch.refused:
                     await self._end(sent, batch)
             except self.errors as error:
                 if not may_pass(error):
@@ -312,21 +299,21 @@ class BatchManager:
                 log.warning("batch cannot be looked after", extra={"batch": sent.id, "reason": str(error)})
             self._show_phase()
 
-    async def _end(self, sent: SubmittedBatch, batch: BatchState | None) -> None:
+    async def _end(self, sent: SubmittedBatch, batch: BatchState) -> None:
         """Take a batch off those that are running; where it was refused, its requests may be sent again.
 
-        A batch that is gone (None), or whose results are, has none: its requests count as not answered.
+        A batch that is gone, or whose results are, has none: its requests count as not answered.
         """
-        path, refused = self.folder / sent.file, batch is not None and batch.refused
-        files = await self._provider(sent.address).collect(batch, path) if batch and not refused else []
+        path = self.folder / sent.file
+        files = [] if batch.refused else await self._provider(sent.address).collect(batch, path)
         requests = custom_ids(path)
         self.submitted.difference_update(requests)
         del self.running[sent.name]
-        if batch is None or not refused:
-            status = batch.status if batch else "gone"
+        if not batch.refused:
             self.outcomes.add(sent, requests, files)
             self._collected.append(sent)
-            log.info("batch ended", extra={"batch": sent.id, "status": status, "done": sent.requests_done})
+            noted = {"batch": sent.id, "status": batch.status, "done": sent.requests_done}
+            log.info("batch ended", extra=noted)
             return
         self.budget.release(sent.amounts)
         await self._forget(sent)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from hashlib import blake2b
@@ -25,7 +25,6 @@ from ...nodes.models.resolver import load
 from ...state.errors import ModelCallError, StoppedError, TransientCallError, UsageError
 from ...state.settings import ModelSpec
 from ..calls.call_pipeline import LivePipeline, RunContext, journal_entry, unread_entry
-from ..calls.shutdown import StopSignal
 from ..journal.records import JournalError
 from ..plan.plan import Plan
 from ..results.folder import RunFolder
@@ -68,7 +67,7 @@ class BatchPipeline(LivePipeline):
         shared = self._journal, self._budget, self._counts, self._stop
         self._manager = BatchManager(self._folder, run, asked, *shared)
         try:
-            await run_until_stopped(self._stop, self._manager.resume())
+            await self._stop.cut_short(self._manager.resume())
             served = None
             while not self._stop.is_asked:
                 await self._pass(judge_open_items)
@@ -78,13 +77,13 @@ class BatchPipeline(LivePipeline):
                     break
                 if self._wave.ids:
                     log.info("wave ready", extra={"wave": self._wave.number, "requests": len(self._wave.ids)})
-                    await run_until_stopped(self._stop, self._manager.send(self._wave.close()))
+                    await self._stop.cut_short(self._manager.send(self._wave.close()))
                 elif not self._manager.running:
                     # An empty wave ends the run only if no batch is left whose results could lead to further calls.
                     if self._budget.refused_by:
                         self._stop.ask("budget", f"the budget is reached: at most {self._budget.refused_by}")
                     break
-                await run_until_stopped(self._stop, self._manager.wait())
+                await self._stop.cut_short(self._manager.wait())
         except self._manager.errors as error:
             self._stop.ask("provider", f"batches: {' '.join(str(error).split())}")
         except OSError as error:
@@ -125,27 +124,26 @@ class BatchPipeline(LivePipeline):
         ids: list[str] = []
         # The client builds the request as for a live call; in place of sending it, ``_outcome`` is asked.
         request_handler.set(partial(self._outcome, key, call, ids))
-        while True:
-            try:
-                reply = await send(call)
-                break
-            except UnreadResponseError as error:
-                await self._journal.keep(key, unread_entry(call, error))
-                raise
-            except ModelCallError as error:
-                # It is made again in a later wave, if that makes sense, and not for ever.
-                self._failures[key] += 1
-                attempts, model = self._failures[key], call.model.label
-                if not error.retryable or attempts >= self._retry_policy.attempts:
-                    self._note_failure(model, error)
-                    if not error.retryable:
-                        raise
-                    given_up = f"{error} (given up after {attempts} batches)"
-                    raise TransientCallError(given_up, rate_limited=error.rate_limited) from error
-                log.info("request failed", extra={"model": model, "reason": str(error)})
-                # The loop then asks once more, finds no outcome, and puts the request into the wave.
-                for custom_id in ids:
-                    self._manager.outcomes.forget(custom_id)
+        try:
+            reply = await send(call)
+        except UnreadResponseError as error:
+            await self._journal.keep(key, unread_entry(call, error))
+            raise
+        except ModelCallError as error:
+            # It is made again in a later wave, if that makes sense, and not for ever.
+            self._failures[key] += 1
+            attempts, model = self._failures[key], call.model.label
+            if not error.retryable or attempts >= self._retry_policy.attempts:
+                self._note_failure(model, error)
+                if not error.retryable:
+                    raise
+                given_up = f"{error} (given up after {attempts} batches)"
+                raise TransientCallError(given_up, rate_limited=error.rate_limited) from error
+            log.info("request failed", extra={"model": model, "reason": str(error)})
+            for custom_id in ids:
+                self._manager.outcomes.forget(custom_id)
+            # Asked once more, it finds no outcome, and puts the request into the wave.
+            reply = await send(call)
         self._failures_in_a_row.pop(call.model.label, None)
         reply = replace(reply, usage=reply.usage.discounted(BATCH_DISCOUNT))
         # No await since it was released from what is in flight: other calls would see too much budget left meanwhile.
@@ -244,17 +242,3 @@ def provider_class(chat: BaseChatModel) -> type[BatchProvider]:
 
 def _chosen(plan: Plan) -> list[ModelSpec | LoadedModel]:
     return [model for graph in plan.graphs.values() for model in bound_judge_of(graph).chosen().values()]
-
-
-async def run_until_stopped(stop: StopSignal, work: Coroutine[None, None, None]) -> None:
-    """Do the work; cancel it as soon as the run is to end."""
-    task, asked = asyncio.ensure_future(work), asyncio.ensure_future(stop.asked())
-    try:
-        await asyncio.wait({task, asked}, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        # Where the work is done, there is nothing left to cancel.
-        asked.cancel()
-        task.cancel()
-    # Awaited in any case, so that an error of the work is raised here.
-    with suppress(asyncio.CancelledError):
-        await task

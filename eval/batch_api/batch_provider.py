@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
@@ -14,6 +14,7 @@ import orjson
 from langchain_core.language_models import BaseChatModel
 
 from ...nodes.models.provider_errors import ProviderFault, ResponseError
+from ..journal.private_files import whole_file
 from ..journal.records import Amounts
 
 log = logging.getLogger("jurygraph.batch")
@@ -184,13 +185,13 @@ class BatchProvider(ABC):
                 return batch
         return await self.start(path, sent, input_file)
 
-    async def poll(self, name: str) -> BatchState | None:
-        """Return the state of a batch; None where there is no such batch any more."""
+    async def poll(self, name: str) -> BatchState:
+        """Return the state of a batch; one that is not there any more has ended without results."""
         try:
             return await self.state_of(name)
         except self.errors as error:
             if ProviderFault.of(error).status == 404:
-                return None
+                return BatchState(name, "gone", ended=True, results={})
             raise
 
     async def collect(self, batch: BatchState, path: Path) -> list[Path]:
@@ -228,7 +229,6 @@ class BatchProvider(ABC):
     async def state_of(self, name: str) -> BatchState:
         """Ask for the state of a batch; an error with the status 404 where there is none."""
 
-    @abstractmethod
     async def fetch(self, name: str, source: Any, path: Path, to: Path) -> bool:
         """Write results to a file, from their place in a ``BatchState``; return False where they are gone.
 
@@ -238,6 +238,16 @@ class BatchProvider(ABC):
             path: the file of its requests.
             to: the file to write.
         """
+        if not source:
+            return False
+        with whole_file(to, UNFINISHED) as file:
+            async for line in self.lines(name, source, path):
+                file.write(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
+        return True
+
+    def lines(self, name: str, source: Any, path: Path) -> AsyncIterator[dict[str, Any]]:
+        """Yield results as lines of their file (see ``collect``); arguments as for ``fetch``."""
+        raise NotImplementedError
 
     @classmethod
     def client_of(cls, chat: BaseChatModel) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import AsyncIterator, Collection
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +14,9 @@ from google.genai.errors import APIError
 from langchain_core.language_models import BaseChatModel
 
 from ...state.errors import UsageError
-from ..journal.private_files import whole_file
 from .batch_provider import (
     RETRIES,
     SECONDS,
-    UNFINISHED,
     UPLOAD_SECONDS,
     BatchProvider,
     BatchState,
@@ -69,26 +67,19 @@ class GeminiBatches(BatchProvider):
         config = types.GetBatchJobConfig(http_options=_options(seconds=UPLOAD_SECONDS))
         return _state(await self._batches.get(name=name, config=config))
 
-    async def fetch(self, name: str, source: Any, path: Path, to: Path) -> bool:
-        """Write the replies that came with the batch's state to a file; a batch that was cut off has none."""
-        if source:
-            await asyncio.to_thread(_write, to, path, source)
-        return bool(source)
+    async def lines(self, name: str, source: Any, path: Path) -> AsyncIterator[dict[str, Any]]:
+        """Yield the replies that came with the batch's state; a batch that was cut off has none."""
+        # Replies come in the order of the requests, also where the metadata of these is not given back.
+        asked = custom_ids(path) or [""] * len(source)
+        for custom_id, response in zip(asked, source, strict=False):
+            known = (response.metadata or {}).get("custom_id", custom_id)
+            yield {"custom_id": known, **_outcome(response)}
 
 
 def _inlined(path: Path) -> list[types.InlinedRequest]:
     marked = ({**line["body"], "metadata": {"custom_id": line["custom_id"]}} for line in requests_in(path))
     # As JSON, since bytes are text in it.
     return [types.InlinedRequest.model_validate_json(orjson.dumps(request)) for request in marked]
-
-
-def _write(to: Path, path: Path, responses: list[types.InlinedResponse]) -> None:
-    # Replies come in the order of the requests, also where the metadata of these is not given back.
-    asked = custom_ids(path) or [""] * len(responses)
-    with whole_file(to, UNFINISHED) as file:
-        for custom_id, response in zip(asked, responses, strict=False):
-            line = {"custom_id": (response.metadata or {}).get("custom_id", custom_id), **_outcome(response)}
-            file.write(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
 
 
 def _name(sent: SubmittedBatch) -> str:

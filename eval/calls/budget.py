@@ -32,7 +32,7 @@ def _characters(call: Call) -> int:
     return sum(len(message.text) for message in call.messages)
 
 
-@dataclass
+@dataclass(eq=False)
 class Begun:
     """An item that has begun, and how many calls it may still ask for."""
 
@@ -70,7 +70,7 @@ class BudgetTracker:
         # What the calls of this run took so far, from which the next ones are estimated.
         self._characters, self._replies, self._observed = 0, 0, NO_USAGE
         self._door = asyncio.Lock()
-        self._items, self._promised = 0, 0
+        self._begun = set[Begun]()
 
     @asynccontextmanager
     async def room_for(self, calls: int) -> AsyncIterator[None]:
@@ -80,20 +80,19 @@ class BudgetTracker:
         calls may be fewer, or in the journal already.
         """
         async with self._door:
-            while self._items and not self._stop.is_asked and self._is_short_for(calls):
+            while self._begun and not self._stop.is_asked and self._is_short_for(calls):
                 await self._released.wait()
             item = Begun(calls)
-            self._items, self._promised = self._items + 1, self._promised + calls
+            self._begun.add(item)
         try:
             with set_for_block(begun_item, item):
                 yield
         finally:
-            self._items, self._promised = self._items - 1, self._promised - item.calls_left
-            item.calls_left = 0
+            self._begun.remove(item)
             self._wake()
 
     def _is_short_for(self, calls: int) -> bool:
-        calls += self._promised
+        calls += sum(item.calls_left for item in self._begun)
         known = self._spent.plus(self._in_flight)
         # Before the first call, nobody knows how many tokens one takes.
         of_a_call = [amount / known.calls for amount in known] if known.calls else [1, inf, inf]
@@ -105,7 +104,6 @@ class BudgetTracker:
         item = begun_item.get()
         if item is not None and item.calls_left:
             item.calls_left -= 1
-            self._promised -= 1
 
     def estimate(self, call: Call) -> Amounts:
         """Estimate what a call takes: tokens of input and output, and US dollars where these are limited."""

@@ -7,9 +7,8 @@ import traceback
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...graphs.base import Graph
 from ...graphs.judge_graph import heard_by
@@ -26,8 +25,7 @@ JudgeItem = Callable[[Graph, Key, Item, Aspect | None], Awaitable[Result | None]
 """Makes the result of one item; ``None`` where the run ended in the middle of it."""
 
 
-@dataclass
-class JudgementContext:
+class JudgementContext(NamedTuple):
     """Describes the verdict that is being made.
 
     Attributes:
@@ -36,7 +34,7 @@ class JudgementContext:
     """
 
     key: Key
-    notes: dict[Any, Any] = field(default_factory=dict)
+    notes: dict[Any, Any]
 
 
 current_judgement: ContextVar[JudgementContext | None] = ContextVar("current_judgement", default=None)
@@ -65,10 +63,14 @@ async def judge_item(graph: Graph, key: Key, item: Item, aspect: Aspect | None, 
         turn = event["turn"]
         spoken[turn["id"]] = turn
 
-    # The first repeat has no mark: its calls are those of a run without repeats, which the journal may hold.
-    config: Any = {"metadata": {"repeat": repeat}} if repeat else None
+    # Traces show these. The first repeat has no mark: its calls are those of a run without repeats, which the journal
+    # may hold.
+    marks = {**key._asdict(), "repeat": repeat or None}
+    name = " · ".join(filter(None, (key.protocol, key.item, key.aspect)))
+    shown = {mark: value for mark, value in marks.items() if value is not None}
+    config: Any = {"run_name": name, "metadata": shown}
     # Until the next item that this task judges.
-    current_judgement.set(JudgementContext(key))
+    current_judgement.set(JudgementContext(key, {}))
     with heard_by(hear), rubric_of_user(aspect):
         try:
             asked = {"task": item.task(aspect).model_dump(mode="json")}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Collection, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Awaitable, Collection, Coroutine, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, Literal
 
 from ...state.errors import StoppedError
@@ -67,16 +67,28 @@ class StopSignal:
         """Wait until the run is asked to end."""
         await self._asked.wait()
 
+    async def cut_short(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do the work; cancel it as soon as the run is asked to end."""
+        task = asyncio.ensure_future(work)
+        await _first_of(task, self.asked())
+        # Awaited in any case, so that an error of the work is raised here.
+        with suppress(asyncio.CancelledError):
+            await task
+
     async def let_finish(self, work: Collection[asyncio.Task[Any]], seconds: float) -> None:
         """Wait until the work is done, for so many seconds, or until the run is asked to end at once."""
-        awaited = (self._at_once.wait(), asyncio.wait(work))
-        either: set[asyncio.Future[Any]] = {*map(asyncio.ensure_future, awaited)}
-        try:
-            await asyncio.wait(either, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            # This ends the waiting alone: `asyncio.wait` leaves the work itself running when it is cancelled.
-            for waiting in either:
-                waiting.cancel()
+        # Only the waiting is cancelled: `asyncio.wait` leaves the work itself running.
+        await _first_of(asyncio.wait(work), self._at_once.wait(), seconds=seconds)
+
+
+async def _first_of(*awaited: Awaitable[Any], seconds: float | None = None) -> None:
+    """Wait until one of these has ended, for so many seconds at most, and cancel the others."""
+    either = {*map(asyncio.ensure_future, awaited)}
+    try:
+        await asyncio.wait(either, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for waiting in either:
+            waiting.cancel()
 
 
 @contextmanager

@@ -39,7 +39,6 @@ from .progress_counters import ProgressCounters
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider as SdkTracerProvider
     from opentelemetry.trace import Span, SpanKind, TracerProvider
-    from opentelemetry.util.types import AttributeValue
 
 
 exporting: ContextVar[TracerProvider | None] = ContextVar("exporting", default=None)
@@ -60,14 +59,12 @@ def traced(
         calls: the middleware that every model call goes through.
         judge: the function that judges an item.
     """
-    with ExitStack() as stack:
-        if langsmith_listens():
-            judge = _named(judge)
-        if provider := exporting.get() or process_provider():
-            calls = spans = Spans(provider, calls)
-            stack.enter_context(spans.run(manifest, counts))
-            judge = spans.verdicts(judge)
+    if (provider := exporting.get() or process_provider()) is None:
         yield calls, judge
+        return
+    spans = Spans(provider, calls)
+    with spans.run(manifest, counts):
+        yield spans, spans.verdicts(judge)
 
 
 def process_provider() -> TracerProvider | None:
@@ -76,25 +73,6 @@ def process_provider() -> TracerProvider | None:
     provider = api.get_tracer_provider() if api else None
     is_unset = api and isinstance(provider, api.ProxyTracerProvider | api.NoOpTracerProvider)
     return None if is_unset else provider
-
-
-def langsmith_listens() -> bool:
-    """Tell whether LangChain sends traces to LangSmith."""
-    from langsmith.utils import tracing_is_enabled
-
-    return bool(tracing_is_enabled())
-
-
-def _named(judge: JudgeItem) -> JudgeItem:
-    """Name the LangSmith trace of each verdict by item, aspect and protocol."""
-
-    async def named(graph: Graph, key: Key, item: Item, aspect: Aspect | None) -> Result | None:
-        given = key._asdict().items()
-        about = {name: value for name, value in given if value is not None and name != "repeat"}
-        name = " · ".join(filter(None, (key.protocol, key.item, key.aspect)))
-        return await judge(graph.with_config({"run_name": name, "metadata": about}), key, item, aspect)
-
-    return named
 
 
 log = logging.getLogger("jurygraph.tracing")
@@ -116,12 +94,14 @@ def traces_sent() -> Iterator[None]:
     Raises:
         UsageError: the packages for it are not there, or the protocol is another one than HTTP.
     """
+    from langsmith.utils import tracing_is_enabled
+
     with ExitStack() as stack:
         if _is_wanted() and not (exporting.get() or process_provider()):
             provider = _provider()
             stack.callback(_in_time, provider.shutdown)
             stack.callback(exporting.reset, exporting.set(provider))
-        if langsmith_listens():
+        if tracing_is_enabled():
             from langchain_core.tracers.langchain import wait_for_all_tracers
 
             # Else the process would not end before all of the client's attempts have failed.
@@ -152,7 +132,7 @@ def _provider() -> SdkTracerProvider:
         )
     try:
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-        from opentelemetry.sdk.resources import Resource
+        from opentelemetry.sdk.resources import OTELResourceDetector, Resource
         from opentelemetry.sdk.trace import TracerProvider as SdkTracerProvider
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
     except ImportError as error:
@@ -160,11 +140,11 @@ def _provider() -> SdkTracerProvider:
             "an OpenTelemetry endpoint is set, but its packages are not installed: "
             'pip install "jurygraph[otel]", or set OTEL_TRACES_EXPORTER=none'
         ) from error
-    attributes = os.environ.get("OTEL_RESOURCE_ATTRIBUTES", "")
-    named = "OTEL_SERVICE_NAME" in os.environ or "service.name=" in attributes
-    about_us = {"service.version": version("jurygraph"), **({} if named else {"service.name": "jurygraph"})}
+    about_us = {"service.name": "jurygraph", "service.version": version("jurygraph")}
+    # What the environment says of the service takes the place of what we say.
+    resource = Resource.create(about_us).merge(OTELResourceDetector().detect())
     # `traces_sent` shuts it down within a limit of time; at exit it would be done without that limit.
-    provider = SdkTracerProvider(resource=Resource.create(about_us), shutdown_on_exit=False)
+    provider = SdkTracerProvider(resource=resource, shutdown_on_exit=False)
     # With None the SDK reads that variable itself.
     room = None if "OTEL_BSP_MAX_QUEUE_SIZE" in os.environ else ROOM
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(), max_queue_size=room))
@@ -241,9 +221,9 @@ class Spans(CallMiddleware):
         with self._open(f"chat {model}", asked_by, kind=SpanKind.CLIENT) as span:
             if not span.is_recording():
                 return await self._calls(call, send)
-            span.set_attributes(_request(call, _PROVIDERS.get(provider, provider or model), model))
+            _set(span, _request(call, _PROVIDERS.get(provider, provider or model), model), "gen_ai")
             if self._with_words:
-                span.set_attributes(_words_in(call.messages))
+                _set(span, _words_in(call.messages), "gen_ai")
             attempts = 0
 
             async def attempt(call: Call) -> Reply:
@@ -252,36 +232,34 @@ class Spans(CallMiddleware):
                 try:
                     return await send(call)
                 except BaseException as error:  # also a time-out, which is a cancellation here
-                    about: dict[str, AttributeValue] = {
-                        "jurygraph.attempt": attempts,
-                        "error.type": type(error).__name__,
-                        "error.message": log_text(str(error)),
-                    }
-                    if isinstance(error, ModelCallError):
-                        about["jurygraph.retryable"] = error.retryable
-                    span.add_event("attempt failed", about)
+                    fault = {"error.type": type(error).__name__, "error.message": log_text(str(error))}
+                    known = (
+                        {"jurygraph.retryable": error.retryable} if isinstance(error, ModelCallError) else {}
+                    )
+                    span.add_event("attempt failed", {"jurygraph.attempt": attempts, **fault, **known})
                     raise
 
             reply = await self._calls(call, attempt)
             # A call that made no attempt was answered by the journal.
             _set(span, {"served": attempts == 0, "attempts": attempts})
             choices = (reply, *reply.others)
-            span.set_attribute("gen_ai.response.finish_reasons", [*map(_finish, choices)])
+            _set(span, {"finish_reasons": [*map(_finish, choices)]}, "gen_ai.response")
             if attempts:  # What was paid before is not to be paid again where somebody adds it up.
-                took = {f"gen_ai.usage.{name}": getattr(reply.usage, field) for name, field in _USAGE.items()}
-                span.set_attributes(took)
+                took = {name: getattr(reply.usage, field) for name, field in _USAGE.items()}
+                _set(span, took, "gen_ai.usage")
                 _set(span, {"cost_usd": reply.usage.cost_usd})
             if self._with_words:
                 output = [{**_message("assistant", c.text), "finish_reason": _finish(c)} for c in choices]
-                span.set_attribute("gen_ai.output.messages", orjson.dumps(output).decode())
+                _set(span, {"messages": orjson.dumps(output).decode()}, "gen_ai.output")
             return reply
 
     def invalidate(self, calls: Sequence[Call]) -> None:
         self._calls.invalidate(calls)
 
 
-def _set(span: Span, about: Mapping[str, Any]) -> None:
-    span.set_attributes({f"jurygraph.{name}": value for name, value in about.items() if value is not None})
+def _set(span: Span, about: Mapping[str, Any], family: str = "jurygraph") -> None:
+    """Give a span the attributes of a family that have a value."""
+    span.set_attributes({f"{family}.{name}": value for name, value in about.items() if value is not None})
 
 
 def _fail(span: Span, problem: str) -> None:
@@ -299,41 +277,37 @@ def _conclude(span: Span, result: Result | None) -> None:
     if result.status == "failed":
         _fail(span, result.error or "")
         return
-    span.set_attribute("gen_ai.evaluation.name", result.aspect or "preference")
-    if result.score is not None:
-        span.set_attribute("gen_ai.evaluation.score.value", result.score)
-    if result.winner is not None:
-        span.set_attribute("gen_ai.evaluation.score.label", str(result.winner))
+    score = {"score.value": result.score, "score.label": result.winner}
+    _set(span, {"name": result.aspect or "preference", **score}, "gen_ai.evaluation")
 
 
 _PROVIDERS = by_word(WORDS["conventions"])
 """LangChain's names of providers that the conventions know by another one."""
 
 _USAGE = {
-    **{name: name for name in ("input_tokens", "output_tokens")},
+    "input_tokens": "input_tokens",
+    "output_tokens": "output_tokens",
     "cache_read.input_tokens": "cached_input_tokens",
     "reasoning.output_tokens": "reasoning_tokens",
 }
 
 
-def _request(call: Call, provider: str, model: str) -> dict[str, AttributeValue]:
+def _request(call: Call, provider: str, model: str) -> dict[str, Any]:
     identity = call.model.identity
     # The identity of a chat model object has its parameters in a field of their own, that of a named model beside its
     # name.
     given = {**identity.get("parameters", identity), **call.parameters}
-    about: dict[str, AttributeValue] = {
-        "gen_ai.operation.name": "chat",
-        "gen_ai.provider.name": provider,
-        "gen_ai.request.model": model,
-        "gen_ai.agent.name": str(call.metadata.get("agent", "")),
-        "gen_ai.output.type": "json" if call.schema is not None and call.model.form != "text" else "text",
+    numbers = ("temperature", "top_p", "max_tokens", "seed", "presence_penalty", "frequency_penalty")
+    known = {name: given[name] for name in numbers if isinstance(given.get(name), int | float)}
+    return {
+        "operation.name": "chat",
+        "provider.name": provider,
+        "request.model": model,
+        "agent.name": str(call.metadata.get("agent", "")),
+        "output.type": "json" if call.schema is not None and call.model.form != "text" else "text",
+        **{f"request.{name}": value for name, value in known.items()},
+        "request.choice.count": given.get("n"),
     }
-    for name in ("temperature", "top_p", "max_tokens", "seed", "presence_penalty", "frequency_penalty"):
-        if isinstance(value := given.get(name), int | float):
-            about[f"gen_ai.request.{name}"] = value
-    if several := given.get("n"):
-        about["gen_ai.request.choice.count"] = several
-    return about
 
 
 def _finish(reply: Reply) -> str:
@@ -343,12 +317,12 @@ def _finish(reply: Reply) -> str:
 _ROLES = {"human": "user", "ai": "assistant"}
 
 
-def _words_in(messages: Sequence[BaseMessage]) -> dict[str, AttributeValue]:
+def _words_in(messages: Sequence[BaseMessage]) -> dict[str, str]:
     system = [_part(message.text) for message in messages if message.type == "system"]
     spoken = (message for message in messages if message.type != "system")
     others = [_message(_ROLES.get(message.type, message.type), message.text) for message in spoken]
     given = {"system_instructions": system, "input.messages": others}
-    return {f"gen_ai.{name}": orjson.dumps(value).decode() for name, value in given.items()}
+    return {name: orjson.dumps(value).decode() for name, value in given.items()}
 
 
 def _message(role: str, text: str) -> dict[str, Any]:

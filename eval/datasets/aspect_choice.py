@@ -56,9 +56,8 @@ def warn_of_names(dataset: Dataset, names: Sequence[str | Aspect], aspects: Sequ
     if dataset.kind == "compare" or dataset.family is not None:
         return
     has, judged, notices = dataset.aspect_names(), [aspect.name for aspect in aspects], list[str]()
-    for name in names or has:
+    for name, aspect in zip(names or has, aspects, strict=True):
         if isinstance(name, str) and len(shared := full_names(name)) > 1:
-            aspect = _aspect(dataset, name)
             others = " or ".join(full for full in shared if ASPECTS[full] != aspect)
             chosen = next(full for full in shared if ASPECTS[full] == aspect)
             texts = f"a {aspect.source_name} and its {aspect.candidate_name}"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import sys
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from ..statistics.tie_policy import DEFAULT_TIE_POLICY, TiePolicy
 from . import catalog
 from .catalog import Labels, LocatedFile, Source, find
 from .fetch import fetch
-from .files import Row, RowFile, digest_of
+from .files import digest_of
 from .frames import Frame, frame_rows, row_file
 from .items import DatasetProfile, Item, Numbered, Reader, parse_rows, profile_items
 from .reading import ROW_NUMBER, Columns, ReadingNotice, beginning, guess_columns, number_columns
@@ -100,14 +101,12 @@ class Dataset:
         >>> Dataset.of_frame(rows).aspect_names()
         ['fluency']
         """
-        rows = frame_rows(frame)
+        rows = list(frame_rows(frame))
         first = beginning(rows)
-        numbered = enumerate(chain(first, (row for _, row in rows)), start=1)
         columns = guess_columns(first, {})
         _tell(name, [], first, columns, {})
-        read = renamed(numbered, columns, name) if columns else numbered
-        items = (item for _, item in parse_rows(read, name, "row"))
-        dataset = _in_memory(name, items, "row", max_characters)
+        items = (item for _, item in parse_rows(renamed(rows, columns, name), name, "row"))
+        dataset = _in_memory(name, items, "row", math.inf if max_characters is None else max_characters)
         return replace(dataset, labels=labels or dataset.labels, family=family)
 
     def __iter__(self) -> Iterator[Item]:
@@ -176,11 +175,11 @@ class Dataset:
         return replace(self, read=read, survey=profile_items(read, self.name, self.unit), limit=None)
 
 
-def _in_memory(name: str, items: Iterable[Item], unit: str, most_characters: int | None = None) -> Dataset:
+def _in_memory(name: str, items: Iterable[Item], unit: str, longest: float = math.inf) -> Dataset:
     # Copied once: the items may come from an iterator, and every pass over the dataset must see the same ones.
     copies = tuple(items)
     read = partial(enumerate, copies, 1)
-    survey = profile_items(read, name, unit, most_characters=most_characters)
+    survey = profile_items(read, name, unit, longest)
     content = hashlib.sha256()
     # Item by item, each after a line feed: as one text they would be in memory twice.
     for number, item in enumerate(copies):
@@ -322,10 +321,7 @@ def _tell(place: str, form: list[str], first: list[dict[str, Any]], read: Column
 
 
 def _one_file(path: Path, columns: Columns | None = None) -> LocatedFile:
-    def rows(files: Sequence[RowFile]) -> Iterator[Row]:
-        return renamed(files[0].rows(), columns, str(path)) if columns else files[0].rows()
-
-    return LocatedFile(rows, (path,), path)
+    return LocatedFile(lambda files: renamed(files[0].rows(), columns or {}, str(path)), (path,), path)
 
 
 def _loaded(source: Source | None, located: LocatedFile, max_characters: int) -> Dataset:
@@ -335,9 +331,11 @@ def _loaded(source: Source | None, located: LocatedFile, max_characters: int) ->
     unit = files[0].unit if located.place == located.paths[0] else "item"
 
     def read() -> Iterator[Numbered]:
-        return parse_rows(located.rows(files), place, unit, columns=source is None)
+        rows = located.rows(files)
+        counted = enumerate((row for _, row in rows), start=1) if unit == "item" else rows
+        return parse_rows(counted, place, unit, columns=source is None)
 
-    survey = profile_items(read, place, unit, most_characters=max_characters)
+    survey = profile_items(read, place, unit, max_characters)
     labels = source.labels if source else "people"
     digests = [file.digest for file in files]  # of what the pass above has read
     return Dataset(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import csv
 import gzip
 import hashlib
@@ -165,15 +164,10 @@ class RowFile:
         """
         with self._open() as content:
             encoding = marked_encoding(content.read(4))
-            content.seek(0)
             if encoding == "utf-8-sig" and self._is_csv:
-                decoder = codecs.getincrementaldecoder("utf-8")()
-                try:
-                    while chunk := content.read(_CHUNK):
-                        decoder.decode(chunk)
-                except UnicodeDecodeError:
-                    content.seek(0)
-                    return guessed_encoding(content, str(self.path))
+                content.seek(0)
+                lines = iter(partial(content.readline, LONGEST_LINE), b"")
+                encoding = guessed_encoding(lines, str(self.path))
         return encoding
 
     @cached_property
@@ -296,28 +290,28 @@ def named_cells(columns: Sequence[str], cells: Sequence[Any], where: str) -> dic
     filled = {key: cell for key, cell in zip(columns, cells, strict=False) if key and cell != ""}
     # An empty cell is a missing value, except in these columns, where it is a text without characters.
     empty = {key: "" for key in _MAY_BE_EMPTY if key in columns}
-    try:
-        return {**empty, **unflattened(filled)}
-    except DoubledKeyError as error:
-        raise DataError(f"{where}: {error}") from error
+    return {**empty, **unflattened(filled, where)}
 
 
 _MAY_BE_EMPTY = ("source", "candidate", "answer_1", "answer_2")
 _TEXT_CELLS = {*_MAY_BE_EMPTY, "fact", "question", "reference", "id", "group", "system", "category"}
 
 
-def unflattened(cells: Mapping[str, Any]) -> dict[str, Any]:
-    """Make a row of a table's cells, given without the empty ones.
+def unflattened(cells: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """Make a row of a table's cells, given without the empty ones; ``where`` it is, messages say.
 
     ``human.coherence`` becomes a field of ``human``; cells that hold JSON lists or objects are read, except where
     a text is expected.
 
-    >>> unflattened({"id": "a", "human.coherence": 4, "references": '["It rained."]'})
+    Raises:
+        DataError: an object in a cell has a key twice.
+
+    >>> unflattened({"id": "a", "human.coherence": 4, "references": '["It rained."]'}, "row 1")
     {'id': 'a', 'human': {'coherence': 4}, 'references': ['It rained.']}
     """
     row: dict[str, Any] = {}
     for key, cell in cells.items():
-        value = _json_cell(cell) if isinstance(cell, str) and key not in _TEXT_CELLS else cell
+        value = _json_cell(cell, where) if isinstance(cell, str) and key not in _TEXT_CELLS else cell
         outer, _, inner = key.partition(".")
         if not inner:
             # A column ``human`` that holds an object is merged with columns such as ``human.fluency`` before it.
@@ -327,13 +321,13 @@ def unflattened(cells: Mapping[str, Any]) -> dict[str, Any]:
     return row
 
 
-def _json_cell(cell: str) -> Any:
+def _json_cell(cell: str, where: str) -> Any:
     """Read a cell that holds JSON, and refuse an object that has a key twice.
 
-    >>> _json_cell('{"fluency": 4, "relevance": {"mean": 4, "mean": 2}}')
+    >>> _json_cell('{"fluency": 4, "relevance": {"mean": 4, "mean": 2}}', "row 1")
     Traceback (most recent call last):
     ...
-    jurygraph.eval.datasets.files.DoubledKeyError: the key 'mean' occurs twice in one object
+    jurygraph.state.errors.DataError: row 1: the key 'mean' occurs twice in one object
     """
     if not cell.lstrip().startswith(("[", "{")):
         return cell
@@ -342,7 +336,7 @@ def _json_cell(cell: str) -> Any:
     except (ValueError, RecursionError):
         return cell  # a text that merely begins with a bracket
     if isinstance(value, DoubledKeyError):
-        raise value
+        raise DataError(f"{where}: {value}")
     return value
 
 

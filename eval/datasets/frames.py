@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -65,7 +66,7 @@ def frame_rows(frame: Frame) -> Iterator[Row]:
     for number, cells in enumerate(_named(frame), start=1):
         if not isinstance(cells, Mapping):
             raise DataError(f"row {number}: expected a dict with named fields, got {type(cells).__name__}")
-        yield number, present(cells)
+        yield number, present(cells, f"row {number}")
 
 
 def _named(frame: Frame) -> Iterator[Any]:
@@ -113,8 +114,10 @@ def _parquet_rows(path: Path) -> Iterator[dict[str, Any]]:
         # Without pre-buffering, which holds the columns of a whole row group in memory; small batches likewise.
         with parquet.ParquetFile(path, buffer_size=_CHUNK, pre_buffer=False) as table:
             refuse_repeated(table.schema_arrow.names, f"{path}: ")
-            for batch in table.iter_batches(batch_size=_BATCH, use_threads=False):
-                yield from map(present, batch.to_pylist())
+            batches = table.iter_batches(batch_size=_BATCH, use_threads=False)
+            rows = chain.from_iterable(batch.to_pylist() for batch in batches)
+            for number, cells in enumerate(rows, start=1):
+                yield present(cells, f"{path}, row {number}")
     except arrow.ArrowException as error:
         reason = " ".join(str(error).split())  # pyarrow's own words may fill several lines
         raise DataError(f"{path}: cannot be read as Parquet: {reason}") from error
@@ -149,9 +152,9 @@ def row_file(path: Path, takes_text: bool = False) -> RowFile:
     return (_TableFile if path.suffix.lower() in _TABLES else RowFile)(path, takes_text)
 
 
-def present(cells: Mapping[Any, Any]) -> dict[str, Any]:
+def present(cells: Mapping[Any, Any], where: str) -> dict[str, Any]:
     """Return a row in plain Python types, without missing cells (``None``, NaN, pandas' ``NA``)."""
-    return unflattened(_plain({str(name): cell for name, cell in cells.items()}))
+    return unflattened(_plain({str(name): cell for name, cell in cells.items()}), where)
 
 
 def _plain(cell: Any) -> Any:

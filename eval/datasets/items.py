@@ -55,10 +55,6 @@ class _Item(BaseModel):
     def _messages(cls, fields: Any) -> Any:
         return texts_of(fields, TEXTS)
 
-    def texts(self) -> Iterator[tuple[str, str]]:
-        """Yield the name and value of each field that is text."""
-        return ((name, value) for name, value in self if isinstance(value, str))
-
 
 class About(TypedDict):
     """Holds what a result repeats of its item, so that reading results needs no dataset.
@@ -324,16 +320,14 @@ class DatasetProfile:
     aspects: dict[str, LabelRange] = field(default_factory=dict)
 
 
-def profile_items(
-    read: Reader, name: str, unit: str = "line", *, most_characters: int | None = None
-) -> DatasetProfile:
+def profile_items(read: Reader, name: str, unit: str = "line", longest: float = math.inf) -> DatasetProfile:
     """Check all items, one at a time, and return what is kept of them.
 
     Args:
         read: a function that reads the items.
         name: the name of the file, for messages.
         unit: the unit that an item's number counts.
-        most_characters: the longest text that an item may have.
+        longest: how many characters the longest text of an item may have.
 
     Raises:
         DataError: no items, a text that is too long, both kinds, or one id twice; names the place.
@@ -343,9 +337,9 @@ def profile_items(
     ids = array("Q")
     for number, item in read():
         where = f"{name}, {unit} {number}"
-        for of_field, text in item.texts():
-            if most_characters is not None and len(text) > most_characters:
-                long = f"field {of_field!r} has {len(text):,} characters, more than {most_characters:,}"
+        for of_field, text in item:
+            if isinstance(text, str) and len(text) > longest:
+                long = f"field {of_field!r} has {len(text):,} characters, more than {longest:,}"
                 raise DataError(f"{where}: {long}; if that is intended, allow more with --max-chars")
         kind: TaskKind = "score" if isinstance(item, ScoreItem) else "compare"
         profile = profile or DatasetProfile(kind)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import combinations, count, groupby, zip_longest
+from itertools import combinations, groupby
 from statistics import fmean
 from typing import Any
 
@@ -93,7 +93,6 @@ def _by_aspect(annotations: Sequence[Mapping[str, float]]) -> dict[str, list[flo
 
 def summeval_of_mteb(files: Sequence[RowFile]) -> Iterator[Row]:
     """Read MTEB's copy: one row for each article, with lists of its summaries and of their mean ratings."""
-    numbers = count(1)  # of a summary over all articles: a row of the file holds several
     for line, row in checked(files[0], "id", "text", "machine_summaries", "human_summaries", *SUMMEVAL):
         summaries = row["machine_summaries"]
         for name in SUMMEVAL:
@@ -103,7 +102,7 @@ def summeval_of_mteb(files: Sequence[RowFile]) -> Iterator[Row]:
         for place, summary in enumerate(summaries):
             item = {"id": f"{row['id']}-{place}", "group": row["id"], "source": row["text"]}
             item |= {"candidate": summary, "references": row["human_summaries"]}
-            yield next(numbers), {**item, "human": {name: row[name][place] for name in SUMMEVAL}}
+            yield line, {**item, "human": {name: row[name][place] for name in SUMMEVAL}}
 
 
 def hanna(files: Sequence[RowFile], columns: Columns, optional: Columns) -> Iterator[Row]:
@@ -140,13 +139,11 @@ def faireval_repository(files: Sequence[RowFile]) -> Iterator[Row]:
     columns = {"id": "question_id", "text": "text"}
     answers = [{row["id"]: row["text"] for _, row in _renamed(file, columns, {})} for file in answered]
     verdicts = [row["text"].strip() for _, row in review.rows()]
-    questions = _renamed(asked, {"id": "question_id", "question": "text"}, {"category": "category"})
-    # The verdicts carry no ids: one too few would shift all that follow it, so both must end together.
-    for verdict, numbered in zip_longest(verdicts, questions):
-        if numbered is None or verdict is None:
-            how_many = sum(1 for _ in asked.rows())
-            raise DataError(f"{review.path}: has {len(verdicts)} verdicts for {how_many} questions")
-        line, row = numbered
+    questions = list(_renamed(asked, {"id": "question_id", "question": "text"}, {"category": "category"}))
+    # The verdicts carry no ids: one too few would shift all that follow it.
+    if len(verdicts) != len(questions):
+        raise DataError(f"{review.path}: has {len(verdicts)} verdicts for {len(questions)} questions")
+    for verdict, (line, row) in zip(verdicts, questions, strict=True):
         for file, known in zip(answered, answers, strict=True):
             if row["id"] not in known:
                 raise DataError(f"{file.path}: has no answer to question {row['id']}")
@@ -161,22 +158,20 @@ def _answered(row: dict[str, Any], answers: Sequence[str], verdict: str) -> dict
 
 def llmbar_repository(files: Sequence[RowFile], columns: Columns, optional: Columns) -> Iterator[Row]:
     """Read the eight ``dataset.json``; a subset is called after its folder."""
-    numbers = count(1)
     for file in files:
         folder, above = file.path.parent.name, file.path.parent.parent.name
         subset = f"{above}-{folder}" if above == "Adversarial" else folder
         for line, row in _renamed(file, columns, optional):
-            # Ids count from 0 within a subset, the items' own numbers from 1 over all files.
-            yield next(numbers), {**row, "id": f"{subset}-{line - 1:03d}", "category": subset}
+            # Ids count from 0 within a subset.
+            yield line, {**row, "id": f"{subset}-{line - 1:03d}", "category": subset}
 
 
 def judgebench(files: Sequence[RowFile], columns: Columns, optional: Columns) -> Iterator[Row]:
     """Read one row for each pair of responses of a model; several pairs may share a question, which is their group."""
-    numbers = count(1)
     for file in files:
-        for _, row in _renamed(file, columns, optional):
+        for line, row in _renamed(file, columns, optional):
             row["human"] = _OBJECTIVE.get(row["human"], row["human"])
-            yield next(numbers), {**row, "group": digest_of(row["question"])}
+            yield line, {**row, "group": digest_of(row["question"])}
 
 
 def pandalm(files: Sequence[RowFile], columns: Columns, optional: Columns) -> Iterator[Row]:
@@ -233,15 +228,14 @@ def _turns(conversation: Sequence[dict[str, str]], role: str) -> list[str]:
 
 def mt_bench_answers(files: Sequence[RowFile]) -> Iterator[Row]:
     """Read questions with several models' answers and no votes: every two models are a pair, without a label."""
-    numbers = count(1)
-    for _, row in checked(files[0], "question_id", "turns", "answers"):
+    for line, row in checked(files[0], "question_id", "turns", "answers"):
         # Sorted, so that two models have the same order, and their pair the same id, whatever the order in the file.
         for first, second in combinations(sorted(row["answers"]), 2):
             pair = _pair(row["question_id"], first, second)
             pair["category"] = row.get("category") or pair["category"]
             answers = {"answer_1": row["answers"][first], "answer_2": row["answers"][second]}
             reference = row.get("reference") or row.get("gpt4_reference")
-            yield next(numbers), {**pair, "question": row["turns"], **answers, "reference": reference}
+            yield line, {**pair, "question": row["turns"], **answers, "reference": reference}
 
 
 def _pair(question: Any, first: str, second: str) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import csv
 import re
 import tomllib
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE, BOM_UTF32_BE, BOM_UTF32_LE
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Literal
@@ -39,18 +39,13 @@ class ReadingNotice(UserWarning):
     """Says how data were read that do not come in the form that is documented."""
 
 
+_TABLES = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+_NAMES: dict[str, list[str]] = _TABLES["names"]
+_TEXTS: dict[TaskKind, list[str]] = _TABLES["texts"]
+_MORE: dict[TaskKind, list[str]] = _TABLES["further"]
+_ENCODINGS = _TABLES["encodings"]
 # Those with more bytes first: the mark of UTF-16 begins that of UTF-32.
 _MARKS = {"utf-32": (BOM_UTF32_LE, BOM_UTF32_BE), "utf-16": (BOM_UTF16_LE, BOM_UTF16_BE)}
-# What spreadsheets save as in one place or another of the world; with all that there are, short texts are misjudged.
-_CODE_PAGES = ["cp1252", "cp1251", "cp932", "gb18030", "cp949", "big5", "mac_roman"]
-# Where these signs of Western Europe stand in a word, their bytes mean letters of Central Europe: Polish and Slovak
-# ones are no letters at all; the Czech ě and ů would be ì and ù, which others have at the end of words alone; a č would
-# be an è before a vowel or at a word's beginning; the Romanian ă would be an ã, which in Portuguese stands before few.
-_CENTRAL_EUROPE = re.compile(
-    r"[a-z][\xb3\xb9\xbc\xbe\xbf]|[\xb3\xb9\xbc\xbe\xbf][a-z]|[ìù][a-z]|\bè[a-z]|è[aeiou]|ã[bcdfglnprtv]"
-)
-# A Hungarian ő would be an õ, which Portuguese has before an e, and Estonian in texts without acute accents.
-_HUNGARIAN = re.compile("õ[^e]"), re.compile("[áéíó]")
 _LOOKED_AT_BYTES = 1 << 16
 
 
@@ -66,13 +61,11 @@ def marked_encoding(beginning: bytes) -> str:
 
 
 def guessed_encoding(lines: Iterable[bytes], place: str) -> str:
-    """Return the encoding of lines that are not UTF-8 throughout.
+    """Return the encoding of lines that none is named for: UTF-8, or what fits those that are something else.
 
     Raises:
-        DataError: some of the lines are UTF-8, or no encoding fits.
+        DataError: some of the lines are UTF-8 and others are not, or no encoding fits.
     """
-    from charset_normalizer import from_bytes
-
     sample, size, first = [], 0, {True: 0, False: 0}
     for number, line in enumerate(lines, start=1):
         if line.isascii():
@@ -86,14 +79,19 @@ def guessed_encoding(lines: Iterable[bytes], place: str) -> str:
         if size < _LOOKED_AT_BYTES:
             sample.append(line)
             size += len(line)
+    if not first[False]:
+        return "utf-8-sig"
+    from charset_normalizer import from_bytes
+
     text = b"".join(sample)
-    best = from_bytes(text, cp_isolation=_CODE_PAGES).best()
+    best = from_bytes(text, cp_isolation=_ENCODINGS["code_pages"]).best()
     # From here on, Windows has letters and the Macintosh has signs.
     letters = sum(byte >= 0xC0 for byte in text)
     if best is not None and best.encoding == "mac_roman" and letters > sum(0x80 <= b < 0xC0 for b in text):
         best = from_bytes(text, cp_isolation=["cp1252"]).best()
     western = str(best) if best is not None and best.encoding == "cp1252" else ""
-    if best is None or _CENTRAL_EUROPE.search(western) or all(sign.search(western) for sign in _HUNGARIAN):
+    signs = _ENCODINGS["central_europe"]
+    if best is None or any(all(re.search(sign, western) for sign in together) for together in signs):
         best = from_bytes(text, cp_isolation=["cp1250"]).best()
     if best is None:
         raise DataError(f"{place}, line {first[False]}: text in an unknown encoding; save the file as UTF-8")
@@ -116,14 +114,7 @@ def separator_of(beginning: Sequence[str]) -> str:
     return max(SEPARATORS, key=columns)
 
 
-_COLUMNS = tomllib.loads(Path(__file__).with_name("columns.toml").read_text(encoding="utf-8"))
-_NAMES: dict[str, list[str]] = _COLUMNS["names"]
-_TEXTS: dict[TaskKind, list[str]] = _COLUMNS["texts"]
-_MORE: dict[TaskKind, list[str]] = _COLUMNS["further"]
 _BARE_ASPECTS = {name.rpartition("/")[2] for name in ASPECTS}
-_ABOUT_LABELS = re.compile(
-    "^(human|expert|annotator|mean|avg|average)_|_(score|rating|mean|avg|average|human)$"
-)
 
 
 def guess_columns(rows: Table, given: Columns) -> dict[str, str]:
@@ -172,7 +163,6 @@ def guess_columns(rows: Table, given: Columns) -> dict[str, str]:
 
 
 _WINNER = re.compile(r"(?:(?:answer|model|response)[ _]?)?([12ab])(?:\.0)?")
-_TIES = ("tie", "draw", "equal", "tie (bothbad)")
 
 
 def named_winner(word: str) -> Literal["1", "2", "tie"] | None:
@@ -184,7 +174,7 @@ def named_winner(word: str) -> Literal["1", "2", "tie"] | None:
     word = word.strip().lower()
     if match := _WINNER.fullmatch(word):
         return "1" if match[1] in "1a" else "2"
-    return "tie" if word in _TIES else None
+    return "tie" if word in _TABLES["labels"]["ties"] else None
 
 
 def _simple(name: str) -> str:
@@ -195,7 +185,7 @@ def _labels(simple: Mapping[str, list[str]], rows: Table, taken: Sequence[str]) 
     """Find people's scores: columns of numbers whose names are those of known aspects."""
     by_field: dict[str, list[str]] = {}
     for name, columns in simple.items():
-        aspect = _ABOUT_LABELS.sub("", name)
+        aspect = re.sub(_TABLES["labels"]["around"], "", name)
         if aspect in _BARE_ASPECTS and not {*columns} & {*taken}:
             by_field.setdefault(f"human.{aspect}", []).extend(columns)
     single = {field: columns[0] for field, columns in by_field.items() if len(columns) == 1}
@@ -216,6 +206,6 @@ def number_columns(rows: Table, besides: Iterable[str]) -> list[str]:
     return [name for name in columns if name not in {*besides} and _numbers(rows, name)]
 
 
-def beginning(rows: Iterator[tuple[int, dict[str, Any]]]) -> list[dict[str, Any]]:
+def beginning(rows: Iterable[tuple[int, dict[str, Any]]]) -> list[dict[str, Any]]:
     """Return the first rows of a table."""
     return [row for _, row in islice(rows, LOOKED_AT)]

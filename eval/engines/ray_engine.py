@@ -197,14 +197,9 @@ class _Driver:
                 await self._judge_shard(worker, shard)
 
         self._working = {asyncio.create_task(work(f"worker-{number + 1}")) for number in range(workers)}
-        try:
-            await asyncio.wait(self._working)
-        finally:
-            for task in self._working:
-                task.cancel()
-        for task in self._working:
-            if not task.cancelled():
-                task.result()  # raises what went wrong, such as a data file that was changed meanwhile
+        for outcome in await asyncio.gather(*self._working, return_exceptions=True):
+            if isinstance(outcome, Exception):
+                raise outcome  # such as that a data file was changed meanwhile
 
     async def _judge_shard(self, worker: str, jobs: Iterable[Job]) -> None:
         """Have a shard judged; where its worker dies, have another one judge what is left of it."""
@@ -236,29 +231,22 @@ class _Driver:
         number = len(self._made)
         self._made.append(ProgressCounters())
         waits: Sequence[Wait] = (counts.waits.add("Ray", "workers start", None),)
-        # Until its first report it may wait for a free CPU, for however long that takes.
-        patience = None
         self._not_started.add(stream)
         try:
-            while True:
-                try:
-                    async with asyncio.timeout(patience):
-                        report: Report = await (await anext(stream))
-                except StopAsyncIteration:
-                    return
-                except TimeoutError:
-                    raise self._ray.exceptions.WorkerCrashedError from None
-                if patience is None:
-                    patience = SILENCE
+            # Until its first report it may wait for a free CPU, for however long that takes.
+            async with asyncio.timeout(None) as patience:
+                async for reported in stream:
+                    report: Report = await reported
+                    patience.reschedule(asyncio.get_running_loop().time() + SILENCE)
                     self._not_started.discard(stream)
-                    noted = {"worker": worker, "host": report.host, "pid": report.pid}
-                    log.info("worker started", extra=noted)
-                counts.waits.replace(waits, report.waits)
-                waits = report.waits
-                self._made[number] = report.counts
-                self._take_over(worker, report)
-                for result in report.results:
-                    left.pop(result.key, None)
+                    counts.waits.replace(waits, report.waits)
+                    waits = report.waits
+                    self._made[number] = report.counts
+                    self._take_over(worker, report)
+                    for result in report.results:
+                        left.pop(result.key, None)
+        except TimeoutError:
+            raise self._ray.exceptions.WorkerCrashedError from None
         finally:
             counts.waits.replace(waits, ())
             self._not_started.discard(stream)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import platform
 import socket
@@ -40,6 +41,7 @@ from ..results.run_log import ROOT, handled_by
 from ..run.runner import Run, make_pipeline
 
 REPORT_SECONDS = 1.0
+log = logging.getLogger("jurygraph.run")
 
 
 def _versions() -> dict[str, str]:
@@ -141,8 +143,6 @@ class Report(NamedTuple):
     """Says what a worker has done since its last report, and how far it is.
 
     Attributes:
-        host: the name of its host.
-        pid: the number of its process.
         results: the results since the last report.
         records: what it has logged since the last report.
         steps: all evaluation steps that it has had written.
@@ -151,8 +151,6 @@ class Report(NamedTuple):
         reason: why it has stopped, with an ``explanation``.
     """
 
-    host: str
-    pid: int
     results: Sequence[Result]
     records: Sequence[LogRecord]
     steps: Sequence[PlannedSteps]
@@ -191,6 +189,7 @@ def judge_shard(about: RunDescription, journal: str, jobs: Sequence[Job], part: 
     async def judge() -> None:
         nonlocal steps
         with handled_by([QueueHandler(records)], about.log_level), traces_sent():
+            log.info("worker started", extra={"host": socket.gethostname(), "pid": os.getpid()})
             plan = about.build(jobs)
             async with aclosing(await _open_journal(about, journal, part, counts.waits)) as opened:
                 # Ctrl-C reaches the driver alone, which notes it in the journal.
@@ -207,21 +206,15 @@ def judge_shard(about: RunDescription, journal: str, jobs: Sequence[Job], part: 
         results = [finished.get() for _ in range(finished.qsize())]
         logged = [records.get() for _ in range(records.qsize())]
         so_far, waits = replace(counts, waits=Waits()), counts.waits.current()
-        here = socket.gethostname(), os.getpid()
-        return Report(*here, results, logged, [*steps], so_far, waits, stop.reason, stop.explanation)
+        return Report(results, logged, [*steps], so_far, waits, stop.reason, stop.explanation)
 
     # The first report says that the process is there.
     yield report()
     with asyncio.Runner() as runner:
         judging = runner.get_loop().create_task(judge())
         while not judging.done():
-            try:
-                # Between two reports the loop stands still for as long as Ray takes to send one.
-                runner.run(asyncio.wait({judging}, timeout=REPORT_SECONDS))
-            except KeyboardInterrupt:
-                # Ray raises it here where the driver cancels the task: calls in flight are not waited for.
-                stop.ask("interrupted", "ended by the driver")
-                stop.at_once()
+            # Between two reports the loop stands still for as long as Ray takes to send one.
+            runner.run(asyncio.wait({judging}, timeout=REPORT_SECONDS))
             yield report()
         judging.result()
 

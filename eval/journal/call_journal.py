@@ -129,10 +129,8 @@ class Journal:
         try:
             return await reserved
         except asyncio.CancelledError:
-            # The claim may have been granted at the moment of cancellation, and nobody would use it.
-            granted = reserved.done() and not reserved.cancelled() and reserved.exception() is None
-            if granted and reserved.result() is None:
-                self._worker.forget(key)
+            # The claim may have been granted, and nobody would use it.
+            self._worker.forget(key)
             raise
 
     async def keep(self, key: bytes, entry: Entry) -> None:

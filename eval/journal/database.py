@@ -7,14 +7,15 @@ number is the number of the opening that wrote it, then a counter, so that rows 
 from __future__ import annotations
 
 import importlib.util
+import tomllib
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from sqlalchemy import (
     URL,
     BigInteger,
-    BindParameter,
     Boolean,
     Column,
     Connection,
@@ -33,7 +34,6 @@ from sqlalchemy import (
     case,
     cast,
     create_engine,
-    delete,
     event,
     false,
     func,
@@ -56,32 +56,16 @@ from .records import USAGE_NAMES
 POSSIBLE = "a file such as runs/journal.sqlite, sqlite:///FILE or postgresql://USER@HOST:PORT/DATABASE"
 _POSTGRES = ("postgresql", "postgres", "postgresql+psycopg")
 
-# A server that vanishes without closing its connections is noticed within half a minute; the URL may set other values.
-_NOTICE_LOSS = {
-    "connect_timeout": "10",
-    "keepalives_idle": "10",
-    "keepalives_interval": "5",
-    "keepalives_count": "3",
-    "tcp_user_timeout": "30000",
-}
+DATABASES: dict[str, Any] = tomllib.loads(
+    Path(__file__).with_name("databases.toml").read_text(encoding="utf-8")
+)
+"""By kind of database its settings, its faults that may pass, and what to do about faults."""
+
 # Seconds that the database itself waits for a lock; the store then warns and tries again.
 _LOCK_PATIENCE = 2
 # Seconds after which Postgres ends a session that has begun a transaction and says no more: a process that was stopped
 # there, or a machine that vanished, would else hold its locks for ever. Whoever is only slow connects anew.
 IDLE_PATIENCE = 5
-_POSTGRES_SETTINGS = (
-    f"SET lock_timeout = '{_LOCK_PATIENCE}s'",
-    "SET idle_in_transaction_session_timeout = '{idle}s'",
-    # The planner takes the few calls that are to be counted for many, and would compile a second for them.
-    "SET jit = off",
-)
-_SQLITE_SETTINGS = (
-    # Before WAL mode, in which the page size of a file can no longer be set.
-    "PRAGMA page_size = 8192",
-    "PRAGMA journal_mode = WAL",
-    # NORMAL would let a power failure take back commits, and replies are used once they are committed.
-    "PRAGMA synchronous = FULL",
-)
 
 
 class JournalLocation(NamedTuple):
@@ -101,12 +85,12 @@ class JournalLocation(NamedTuple):
 
     def engine(self) -> Engine:
         """Return an engine for the database; nothing is connected yet."""
+        known = DATABASES["sqlite" if self.file else "postgres"]
+        url = self.url
         if self.file:
-            url, settings = self.url, _SQLITE_SETTINGS
             options: dict[str, Any] = {"connect_args": {"timeout": _LOCK_PATIENCE}}
         else:
-            unsaid = {name: value for name, value in _NOTICE_LOSS.items() if name not in self.url.query}
-            url, settings = self.url.update_query_dict(unsaid), _POSTGRES_SETTINGS
+            url = url.set(query={**known["connection"], **url.query})
             # Each statement sees what others have committed, such as a reply that came between a look and a claim.
             options = {"isolation_level": "READ COMMITTED"}
         # No pool, since the store holds its one connection and a faulty one must really be closed. No parameters in
@@ -118,8 +102,8 @@ class JournalLocation(NamedTuple):
             if self.file:
                 # The driver's own transactions would begin too late: the store begins them.
                 connection.isolation_level = None
-            for setting in settings:
-                connection.execute(setting.format(idle=IDLE_PATIENCE))
+            for setting in known["settings"]:
+                connection.execute(setting.format(lock=_LOCK_PATIENCE, idle=IDLE_PATIENCE))
             # Postgres' driver began a transaction for the SET, and to roll it back would undo the setting.
             connection.commit()
 
@@ -176,9 +160,7 @@ runs = Table(
 rates = Table(
     "jurygraph_rates",
     metadata,
-    Column("run", String, primary_key=True),
-    Column("model", String, primary_key=True),
-    Column("kind", String, primary_key=True),
+    *(Column(name, String, primary_key=True) for name in ("run", "model", "kind")),
     # Seconds since 1970 at which all that was given out is used up.
     Column("used_until", Float, nullable=False),
     sqlite_with_rowid=False,
@@ -351,39 +333,23 @@ def counted(which: ColumnElement[bool]) -> Select[Any]:
     return statement.where(which).group_by(openings.c.number)
 
 
-class Statements:
-    """Builds the SQL statements of one opening, once for all its transactions.
+def served(since: int) -> Select[Any]:
+    """Select the replies of some ``keys`` in the order in which they were written; from the opening ``since`` on."""
+    written = calls.c.number >= since << COUNTER_BITS
+    usable = written & calls.c.invalidated.is_(False) & calls.c.reply.is_not(None)
+    of_keys = calls.c.key.in_(bindparam("keys", expanding=True))
+    return select(calls.c.key, calls.c.reply).where(of_keys, usable).order_by(calls.c.number)
 
-    Args:
-        dialect: the dialect of the database.
-        opening: the number of the opening.
-        since: the opening from which on replies are served.
-    """
 
-    def __init__(self, dialect: Dialect, opening: int, *, since: int = 0) -> None:
-        adding = insert_for(dialect)
-        keys: BindParameter[Any] = bindparam("keys", expanding=True)
-        first = since << COUNTER_BITS
-        # The newest reply wins in `look_up`, since rows come in the order in which they were written.
-        self.served = calls.c.invalidated.is_(False) & calls.c.reply.is_not(None) & (calls.c.number >= first)
-        replies = select(calls.c.key, calls.c.reply).where(calls.c.key.in_(keys), self.served)
-        self.look_up = replies.order_by(calls.c.number)
-        self._placeholder = "?" if dialect.paramstyle == "qmark" else "%s"
-        self._now = str(now(dialect))
-        self._keeps: dict[int, str] = {}
-        self.claim = adding(claims).on_conflict_do_nothing()
-        self.claimed = select(claims.c.key).where(claims.c.key.in_(keys), claims.c.opening == opening)
-        self.free = delete(claims).where(claims.c.key.in_(keys), claims.c.opening == opening)
-
-    def keep(self, rows: int) -> str:
-        """Return the statement that adds so many calls in one step."""
-        # One step for all, since each step of SQLite competes with the event loop's thread for the interpreter.
-        if rows not in self._keeps:
-            row = f"({', '.join([self._placeholder] * len(ROW))}, {self._now})"
-            start = f"INSERT INTO {calls.name} ({', '.join(ROW)}, created) VALUES "
-            # A retry finds its own rows if the connection was lost after the commit and before its confirmation.
-            self._keeps[rows] = start + ", ".join([row] * rows) + " ON CONFLICT DO NOTHING"
-        return self._keeps[rows]
+@lru_cache
+def addition(dialect: Dialect, rows: int) -> str:
+    """Return the statement that adds so many calls in one step."""
+    # One step for all, since each step of SQLite competes with the event loop's thread for the interpreter.
+    placeholder = "?" if dialect.paramstyle == "qmark" else "%s"
+    row = f"({', '.join([placeholder] * len(ROW))}, {now(dialect)})"
+    start = f"INSERT INTO {calls.name} ({', '.join(ROW)}, created) VALUES "
+    # A retry finds its own rows if the connection was lost after the commit and before its confirmation.
+    return start + ", ".join([row] * rows) + " ON CONFLICT DO NOTHING"
 
 
 def insert_for(dialect: Dialect) -> Callable[[Table], Any]:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 from sqlalchemy import Connection, Row, func, select, update
 
 from .database import GRANTED, clock, insert_for, now, openings, rates, runs
@@ -55,35 +56,29 @@ def grant(store: Store, request: GrantRequest) -> Grant:
 
 def _granted(request: GrantRequest, others: Sequence[Row[Any]], share: float) -> tuple[Grant, bool]:
     """Divide what the limits leave; return the grant, and whether all waiting calls have room."""
-    left = left_at_best = request.limits
+    limits, spent, in_flight, waiting, next_call = np.array(request, dtype=float)
+    left, left_at_best = limits.copy(), limits.copy()
     for row in others:
+        known = (row.requests, row.input_tokens + row.output_tokens, row.cost_usd)
         # Calls that do not say what they took count as much as the next one.
-        tokens = row.input_tokens + row.output_tokens + row.uncounted * request.next_call.tokens
-        spent = Amounts(row.requests, tokens, row.cost_usd + row.unpriced * request.next_call.cost)
-        left_at_best = left_at_best.minus(spent)
-        granted = (row.granted_calls, row.granted_tokens, row.granted_cost)
-        left = left.minus(Amounts(*map(max, granted, spent)))
-    used = request.spent.plus(request.in_flight)
-    best = zip(Amounts._fields, left_at_best, request.spent.plus(request.next_call), strict=True)
-    reached = next((name for name, room, need in best if need > room), "")
-    if any(need > room for need, room in zip(used.plus(request.next_call), left, strict=True)):
-        # Nothing rather than a part: two that hold what the other lacks would wait for each other.
-        return Grant(_unlimited(used, request.limits), reached), False
-    needed = used.plus(request.waiting)
-    among = share / (1 + sum(row.alive_until != 0 for row in others))
-    rest = (max(0.0, room - need) if among else 0.0 for need, room in zip(needed, left, strict=True))
-    wished = (need + among * more for need, more in zip(needed, rest, strict=True))
-    calls, tokens, cost = (min(wish, room) for wish, room in zip(wished, left, strict=True))
-    # There is no half of a call or token; of what has no limit this makes no number, which stands for nothing.
-    allowed = Amounts(calls // 1, tokens // 1, cost)
-    has_room = all(need <= room for need, room in zip(needed, left, strict=True))
-    return Grant(_unlimited(allowed, request.limits), reached), has_room
-
-
-def _unlimited(allowed: Amounts, limits: Amounts) -> Amounts:
-    """Allow everything where there is no limit."""
-    pairs = zip(allowed, limits, strict=True)
-    return Amounts(*(limit if math.isinf(limit) else amount for amount, limit in pairs))
+        taken = np.array(known) + next_call * (0, row.uncounted, row.unpriced)
+        left_at_best -= taken
+        left -= np.maximum(taken, [getattr(row, name) for name in GRANTED])
+    used = spent + in_flight
+    is_reached = zip(Amounts._fields, spent + next_call > left_at_best, strict=True)
+    reached = next((name for name, too_much in is_reached if too_much), "")
+    # Nothing rather than a part: two that hold what the other lacks would wait for each other.
+    allowed, has_room = used, False
+    if (used + next_call <= left).all():
+        needed = used + waiting
+        has_room = bool((needed <= left).all())
+        among = share / (1 + sum(row.alive_until != 0 for row in others))
+        wished = needed + among * np.maximum(left - needed, 0) if among else needed
+        # There is no half of a call or token.
+        allowed = np.minimum(wished, left)
+        allowed[:2] = np.floor(allowed[:2])
+    # Everything is allowed where there is no limit.
+    return Grant(Amounts(*np.where(np.isinf(limits), limits, allowed).tolist()), reached), has_room
 
 
 @transaction

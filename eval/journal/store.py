@@ -14,7 +14,7 @@ from functools import partial, wraps
 from itertools import chain
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from sqlalchemy import ColumnElement, Connection, case, delete, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, bindparam, case, delete, func, insert, select, update
 from sqlalchemy.exc import DBAPIError
 
 from ...nodes.models.retry import Waits
@@ -22,10 +22,11 @@ from ...state.errors import UsageError
 from .database import (
     COUNTED,
     COUNTER_BITS,
+    DATABASES,
     GRANTED,
     KEPT_AT_ONCE,
     JournalLocation,
-    Statements,
+    addition,
     batches,
     calls,
     claims,
@@ -35,10 +36,11 @@ from .database import (
     now,
     openings,
     runs,
+    served,
     usage_from,
 )
 from .private_files import PRIVATE, make_private_folder
-from .records import USAGE_NAMES, Batch, JournalError, Notice, Spent
+from .records import Batch, JournalError, Notice, Spent
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -120,7 +122,11 @@ class Store:
         self._retry_seconds = patience.retry_seconds
         first = select(func.min(openings.c.number)).where(self.of_run)
         since = self.transact(lambda connection: connection.scalar(first)) if fresh else 0
-        self._statements = Statements(self.dialect, self.opening, since=since or 0)
+        # Built once, since every round of requests needs them.
+        self._served = served(since or 0)
+        self._claiming = insert_for(self.dialect)(claims).on_conflict_do_nothing()
+        mine = claims.c.key.in_(bindparam("keys", expanding=True)) & (claims.c.opening == self.opening)
+        self._claimed, self._freed = select(claims.c.key).where(mine), delete(claims).where(mine)
 
     def transact(self, action: Callable[[Connection], T], *, one_statement: bool = False) -> T:
         """Run an action in one transaction, and retry it while a fault may pass.
@@ -155,12 +161,9 @@ class Store:
     def _check_file(self) -> None:
         """Raise an error if the SQLite file was removed or replaced since it was opened."""
         # SQLite goes on writing into a deleted file, and all of it would be lost.
-        if self._place.file is None:
+        if (file := self._place.file) is None:
             return
-        try:
-            inode = self._place.file.stat().st_ino
-        except FileNotFoundError:
-            inode = None
+        inode = file.stat().st_ino if file.exists() else None
         self._inode = self._inode or inode
         if inode is None or inode != self._inode:
             problem = "the file was removed or replaced while it was in use"
@@ -232,14 +235,11 @@ class Store:
 
     def spent(self) -> Spent:
         """Add up what this run's calls took, over all its openings."""
-        statement = counted(self.of_run)
-        rows = self.transact(lambda connection: connection.execute(statement).all(), one_statement=True)
-        of_each = [[getattr(row, name) for name in COUNTED] for row in rows]
-        unpriced, *sums, uncounted = [
-            sum(column) for column in zip([0] * len(COUNTED), *of_each, strict=True)
-        ]
-        usage = replace(usage_from((unpriced, *sums)), uncounted=int(uncounted))
-        return Spent(usage, float(sums[USAGE_NAMES.index("cost_usd")]), int(unpriced))
+        each = counted(self.of_run).subquery()
+        totals = select(*(func.coalesce(func.sum(each.c[name]), 0).label(name) for name in COUNTED))
+        row = self.transact(lambda connection: connection.execute(totals).one(), one_statement=True)
+        usage = replace(usage_from(row[:-1]), uncounted=int(row.uncounted))
+        return Spent(usage, float(row.cost_usd), int(row.unpriced))
 
     @transaction
     def note_keys(self, connection: Connection, note: Callable[[bytes], None], most: int) -> bool:
@@ -265,14 +265,14 @@ class Store:
             self.transact(lambda connection: self.count(connection, openings.c.number == self.opening))
 
     def _add(self, rows: Sequence[Row], connection: Connection) -> None:
-        connection.exec_driver_sql(self._statements.keep(len(rows)), tuple(chain(*rows)))
+        connection.exec_driver_sql(addition(self.dialect, len(rows)), tuple(chain(*rows)))
         if self.shared:
-            connection.execute(self._statements.free, {"keys": [key for _, key, *_ in rows]})
+            connection.execute(self._freed, {"keys": [key for _, key, *_ in rows]})
 
     def look_up(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
         """Return the newest reply of each key that has one."""
-        statement = self._statements.look_up
-        rows = self.transact(lambda c: c.execute(statement, {"keys": keys}).all(), one_statement=True)
+        rows = self.transact(lambda c: c.execute(self._served, {"keys": keys}).all(), one_statement=True)
+        # The newest reply wins, since rows come in the order in which they were written.
         return {row.key: row.reply for row in rows}
 
     def reserve(self, keys: Sequence[bytes]) -> tuple[dict[bytes, bytes], set[bytes]]:
@@ -292,13 +292,13 @@ class Store:
 
     @transaction
     def _claim(self, connection: Connection, keys: Sequence[bytes]) -> set[bytes]:
-        connection.execute(self._statements.claim, [{"key": key, "opening": self.opening} for key in keys])
-        return set(connection.scalars(self._statements.claimed, {"keys": keys}))
+        connection.execute(self._claiming, [{"key": key, "opening": self.opening} for key in keys])
+        return set(connection.scalars(self._claimed, {"keys": keys}))
 
     @transaction
     def free(self, connection: Connection, keys: Iterable[bytes]) -> None:
         """Free claims of this opening."""
-        connection.execute(self._statements.free, {"keys": list(keys)})
+        connection.execute(self._freed, {"keys": list(keys)})
 
     @transaction
     def free_lapsed(self, connection: Connection, keys: Sequence[bytes]) -> None:
@@ -366,23 +366,12 @@ class Store:
 # Faults
 
 _WAIT_AT_MOST = 5.0
-_PASSING_SQLITE = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR}
-
-# Connection lost, session ended for idling in a transaction, transaction lost to another (deadlock), resources,
-# operator's shutdown, lock not available, I/O.
-_PASSING_POSTGRES = ("08", "25P03", "40", "53", "57", "55P03", "58")
 # Attempts that are made however long they take: a process that was stopped meanwhile has lost no time of its own.
 _ATTEMPTS_AT_LEAST = 3
-_REMEDIES = {
-    sqlite3.SQLITE_BUSY: "another program holds it: close that program",
-    sqlite3.SQLITE_LOCKED: "another program holds it: close that program",
-    sqlite3.SQLITE_FULL: "make room on the disk",
-    sqlite3.SQLITE_IOERR: "check the disk",
-    sqlite3.SQLITE_READONLY: "make the file and its folder writable, or choose another place",
-    sqlite3.SQLITE_CANTOPEN: "make sure that its folder exists and is writable, or choose another place",
-    sqlite3.SQLITE_CORRUPT: "the file is damaged: move it away, or recover it with sqlite3 FILE .recover",
-    sqlite3.SQLITE_NOTADB: "the file is not an SQLite database: choose another place, or move it away",
-}
+# SQLite's faults go by the names that its codes have.
+_PASSING_SQLITE = {getattr(sqlite3, name) for name in DATABASES["sqlite"]["passing"]}
+_REMEDIES = {getattr(sqlite3, name): remedy for name, remedy in DATABASES["sqlite"]["remedies"].items()}
+_PASSING_POSTGRES = tuple(DATABASES["postgres"]["passing"])
 
 
 def persevere(

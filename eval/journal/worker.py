@@ -7,9 +7,8 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from queue import Empty, SimpleQueue
-from typing import Any, Concatenate
+from typing import Any, Concatenate, NamedTuple
 
 from ...nodes.models.retry import Wait
 from .records import JournalError, Notice
@@ -26,24 +25,21 @@ AT_ONCE = 256
 APART_SECONDS = 0.005
 
 
-@dataclass(slots=True, eq=False)
-class Reserve:
+class Reserve(NamedTuple):
     """Asks for the reply of a key, or for the right to make its call."""
 
     key: bytes
     done: asyncio.Future[bytes | None]
 
 
-@dataclass(slots=True, eq=False)
-class Keep:
+class Keep(NamedTuple):
     """Asks for a call to be written."""
 
     row: Row
     done: asyncio.Future[None]
 
 
-@dataclass(slots=True, eq=False)
-class Job:
+class Job(NamedTuple):
     """Asks for any other action of the store."""
 
     action: Callable[[Store], Any]
@@ -193,20 +189,21 @@ class Worker:
         if self._blocked and time.monotonic() >= self._polling:
             self.store.free_lapsed([request.key for request in self._blocked])
             asking, self._blocked = [*self._blocked, *asking], []
-        if not asking:
-            return
-        # In `_blocked` they are told of any fault from here on.
-        self._blocked += asking
-        replies, ours = self.store.reserve([request.key for request in asking])
-        outcomes = [(r, replies.get(r.key)) for r in asking if r.key in replies or r.key in ours]
-        served = {request for request, _ in outcomes}
-        self._blocked = [request for request in self._blocked if request not in served]
-        self._polling = time.monotonic() + POLL_SECONDS
+        # A claim for a request that is cancelled from now on is freed by what `forget` queues.
+        asking = [request for request in asking if not request.done.cancelled()]
+        if asking:
+            # In `_blocked` they are told of any fault from here on.
+            self._blocked += asking
+            replies, ours = self.store.reserve([request.key for request in asking])
+            outcomes = [(r, replies.get(r.key)) for r in asking if r.key in replies or r.key in ours]
+            served = {request for request, _ in outcomes}
+            self._blocked = [request for request in self._blocked if request not in served]
+            self._polling = time.monotonic() + POLL_SECONDS
+            self._deliver(outcomes)
         for request in self._noted.keys() - set(self._blocked):
             self._waits.remove(self._noted.pop(request))
         for request in set(self._blocked) - self._noted.keys():
             self._noted[request] = self._waits.add("another process", "it is making the same call", None)
-        self._deliver(outcomes)
 
     def _deliver(self, outcomes: Sequence[Outcome]) -> None:
         self._on_loop(self._settle, outcomes)
@@ -219,9 +216,8 @@ class Worker:
     def _settle(self, outcomes: Sequence[Outcome]) -> None:
         for request, outcome in outcomes:
             if request.done.done():
-                if isinstance(request, Reserve) and outcome is None:
-                    self.forget(request.key)
-            elif isinstance(outcome, JournalError):
+                continue  # whoever asked has been cancelled
+            if isinstance(outcome, JournalError):
                 # One object each: an exception that several tasks raise would gather all their tracebacks.
                 request.done.set_exception(JournalError(str(outcome)))
             elif isinstance(outcome, Exception):  # of the opening, for which one task waits
@@ -232,4 +228,6 @@ class Worker:
     def forget(self, key: bytes) -> None:
         """Free a key that was claimed for a request which was cancelled, so that another process can make its call."""
         if self.store.shared and not self._closed:
-            self.put(Job(lambda store: store.free([key]), self._loop.create_future()))
+            freeing = self.put(Job(lambda store: store.free([key]), self._loop.create_future()))
+            # Nobody waits for it; asyncio would complain of an exception that nobody looked at.
+            freeing.add_done_callback(lambda freed: freed.exception())

@@ -6,7 +6,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any, NamedTuple, TypeGuard
 
 from ...state.aspects import Aspect
 from ...state.checked import shortened
@@ -75,8 +75,7 @@ class TaskMaker:
         return parse_task({name: value for name, value in given.items() if value is not None})
 
 
-@dataclass
-class _TaskInputs:
+class _TaskInputs(NamedTuple):
     """Finds the texts of one task in the arguments of an evaluator, and takes up the images and files beside them."""
 
     maker: TaskMaker

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib.metadata import version
 from statistics import fmean
 from types import SimpleNamespace
@@ -65,22 +65,27 @@ class Metric:
         return cls(name, f"function:{module}.{called or type(function).__qualname__}", score)
 
 
-def mean_over_references(pair: Callable[[str, str], float]) -> Score:
-    """Make a function that scores an item against each of its references and returns the mean.
+def against_references(
+    name: str, signature: str, compare: Callable[[list[str], list[str]], Iterable[Any]]
+) -> Metric:
+    """Make a metric that compares a text with each of its references, and is the mean.
 
     Args:
-        pair: the score of a candidate against one reference.
+        name: as for ``Metric``.
+        signature: as for ``Metric``.
+        compare: gives a number for each candidate (the same one each time) and its reference.
 
     >>> from jurygraph.eval.datasets.items import ScoreItem
-    >>> score = mean_over_references(lambda candidate, reference: float(candidate == reference))
-    >>> score(ScoreItem(id="a", source="", candidate="x", references=("x", "y")), ["fluency"])
+    >>> same = against_references("same", "same", lambda *texts: map(str.__eq__, *texts))
+    >>> same.score(ScoreItem(id="a", source="", candidate="x", references=("x", "y")), ["fluency"])
     0.5
     """
 
     def score(item: ScoreItem, _aspects: Sequence[str]) -> float:
-        return fmean(pair(item.candidate, reference) for reference in item.references)
+        references = list(item.references)
+        return _mean(compare([item.candidate] * len(references), references))
 
-    return score
+    return Metric(name, signature, score, needs_references=True)
 
 
 def number_of(scored: Scored, aspect: str) -> float:
@@ -141,8 +146,7 @@ def rouge_l(words: Literal["latin", "any"] = "latin") -> Metric:
         return float(scorer.score(lines(reference), lines(candidate))["rougeLsum"].fmeasure)
 
     how = f"type:rougeLsum|measure:f1|stemmer:no|words:{words}|references:mean"
-    signature = f"rouge-score:{version('rouge-score')}|{how}"
-    return Metric("rouge-l", signature, mean_over_references(pair), needs_references=True)
+    return against_references("rouge-l", f"rouge-score:{version('rouge-score')}|{how}", partial(map, pair))
 
 
 def bleu_4(tokenize: str = "13a") -> Metric:
@@ -172,7 +176,7 @@ def bleu_4(tokenize: str = "13a") -> Metric:
 
     pair("a", "a")  # it knows the number of references, which it signs, only then
     signature = f"references:mean|sacrebleu:{bleu.get_signature()}"
-    return Metric("bleu-4", signature, mean_over_references(pair), needs_references=True)
+    return against_references("bleu-4", signature, partial(map, pair))
 
 
 def _latin_words(text: str) -> list[str]:
@@ -215,13 +219,8 @@ def bertscore(
     # The language beside a model too: the baseline to rescale against is looked up by both.
     chosen = {"lang": lang} if model is None else {"model_type": model, "lang": lang}
     scorer = package.BERTScorer(**chosen, rescale_with_baseline=rescale, device=device)
-
-    def score(item: ScoreItem, _aspects: Sequence[str]) -> float:
-        references = list(item.references)
-        return _mean(scorer.score([item.candidate] * len(references), references)[2])  # F1
-
     signature = f"bert-score:{installed_version('bert-score')}|hash:{scorer.hash}|references:mean"
-    return Metric("bertscore", signature, score, needs_references=True)
+    return against_references("bertscore", signature, lambda *texts: scorer.score(*texts)[2])  # F1
 
 
 def moverscore(n_gram: int = 1, device: str = "cpu") -> Metric:
@@ -234,16 +233,14 @@ def moverscore(n_gram: int = 1, device: str = "cpu") -> Metric:
     remedy = "get moverscore_v2.py from github.com/AIPHES/emnlp19-moverscore"
     package = _imported("moverscore_v2", "moverscore", remedy)
 
-    def score(item: ScoreItem, _aspects: Sequence[str]) -> float:
-        references = list(item.references)
-        candidates = [item.candidate] * len(references)
+    def compare(candidates: list[str], references: list[str]) -> Any:
         # In place of idf weights: every word weighs the same.
         alike: list[Any] = [defaultdict(lambda: 1.0) for _ in range(2)]
         how = {"stop_words": [], "n_gram": n_gram, "remove_subwords": True, "device": device}
-        return _mean(package.word_mover_score(references, candidates, *alike, **how))
+        return package.word_mover_score(references, candidates, *alike, **how)
 
     signature = f"moverscore_v2:{installed_version('moverscore')}|n_gram:{n_gram}|idf:none|references:mean"
-    return Metric("moverscore", signature, score, needs_references=True)
+    return against_references("moverscore", signature, compare)
 
 
 def bartscore(

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, NoReturn
 from langchain_core.language_models import BaseChatModel, LangSmithParams
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables.config import var_child_runnable_config
-from pydantic import Field, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from ...graphs.registry import find_protocol
 from ...nodes.models.call import Call, Reply, Send
@@ -229,55 +229,55 @@ class RecordedModel(BaseChatModel):
 NOT_RECORDED = "(not recorded)"
 
 
-class RecordedText(ScoreItem):
-    """Stands for a rated text that the recording does not hold; ``known`` is what it says of the text, by aspect."""
+class _WithoutTexts(BaseModel):
+    """Stands for what was judged, whose texts the recording does not hold.
+
+    ``known`` is what results repeat of it, by aspect (``""`` of a comparison); it has no lengths where nothing says.
+    """
+
+    known: dict[str, About]
+
+    def about(self, aspect: str | None = None) -> About:
+        """Return what is known of the item."""
+        return self.known[aspect or ""]
+
+
+class RecordedText(_WithoutTexts, ScoreItem):
+    """Stands for a rated text."""
 
     source: str = NOT_RECORDED
     candidate: str = NOT_RECORDED
-    known: dict[str, About] = Field(default_factory=dict)
-
-    def about(self, aspect: str | None) -> About:
-        """Return what is known of the item; it has no lengths, since the texts are not there."""
-        return self.known.get(aspect or "") or {**super().about(aspect), "lengths": ()}
 
 
-class RecordedAnswers(CompareItem):
-    """Stands for two answers that were compared and that the recording does not hold."""
+class RecordedAnswers(_WithoutTexts, CompareItem):
+    """Stands for two answers that were compared."""
 
     question: str = NOT_RECORDED
     answer_1: str = NOT_RECORDED
     answer_2: str = NOT_RECORDED
-    known: About | None = None
-
-    def about(self, _aspect: str | None = None) -> About:
-        """Return what is known of the item; it has no lengths, since the texts are not there."""
-        return self.known or {**super().about(), "lengths": ()}
 
 
 ItemRows = dict[str, dict[str, Any]]
 """The fields of each recorded item, by its id."""
 
 
-def note_item(
-    rows: ItemRows, unit: Unit, about: dict[str, Any], human: Any, known: About | None = None
-) -> None:
+def note_item(rows: ItemRows, unit: Unit, group: str | None, human: Any, known: About) -> None:
     """Note what a recording says of an item, as far as one aspect goes (``None`` for a comparison).
 
     Args:
         rows: the items noted so far.
         unit: the item and the aspect.
-        about: the fields that are the same for all aspects.
+        group: the item's group.
         human: people's label.
-        known: what a run has noted of the item, which stands for all that would be derived from its texts.
+        known: what a result repeats of the item.
     """
     item, aspect = unit
-    of_unit = {name: value for name, value in (("human", human), ("known", known)) if value is not None}
+    row = rows.setdefault(item, {"id": item, "group": group, "human": {} if aspect else None, "known": {}})
+    row["known"][aspect or ""] = known
     if aspect is None:
-        rows.setdefault(item, {"id": item, **about}).update(of_unit)
-        return
-    row = rows.setdefault(item, {"id": item, **about, "human": {}, "known": {}})
-    for name, value in of_unit.items():
-        row[name][aspect] = value
+        row["human"] = row["human"] if human is None else human
+    elif human is not None:
+        row["human"][aspect] = human
 
 
 def recorded_items(rows: ItemRows, units: Iterable[Unit], where: object) -> list[Item]:

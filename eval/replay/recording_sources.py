@@ -91,6 +91,10 @@ class Line(BaseModel):
         """The item and the aspect that were judged."""
         return self.item, self.aspect and self.aspect.rpartition("/")[2]
 
+    def about(self) -> About:
+        """Return what a result repeats of the item; the texts are not there, and so have no lengths."""
+        return About(systems=self.systems, category=self.category, lengths=(), annotations=())
+
     def turns(self) -> Iterator[tuple[TurnKey, RecordedReply]]:
         """Yield each reply with its turn; a null sample becomes an empty reply, later left out as unreadable."""
         # Where every sample is null or empty, nothing is recorded of the turn.
@@ -118,7 +122,8 @@ class RecordedFile(Recording):
         self._units = self._replies = dict[Unit, dict[TurnKey, RecordedReply]]()
         self._names: dict[str, str] = {}
         self._aspects: dict[str, str] = {}
-        rows: ItemRows = {}
+        # What the first line of an item says of it holds for all its aspects.
+        rows, abouts = ItemRows(), dict[str, About]()
         family, models = "", dict[str, None]()
         places: dict[tuple[Unit, TurnKey], Row] = {}
         for number, row, line in _lines(file, only):
@@ -132,10 +137,8 @@ class RecordedFile(Recording):
                     raise DataError(f"{place}: a file cannot mix aspects of {family} and of {own}")
                 family = own or family
                 self._aspects.setdefault(line.unit[1] or "", line.aspect)
-            authors = ("model_1", "model_2") if line.aspect is None else ("system",)
-            about = {"group": line.group, "category": line.category}
-            about |= dict(zip(authors, line.systems, strict=False))
-            note_item(rows, line.unit, about, line.human)
+            known = abouts.setdefault(line.item, line.about())
+            note_item(rows, line.unit, line.group, line.human, known)
             if line.model is not None:
                 models.setdefault(line.model)
             for turn_key, reply in line.turns():
@@ -274,7 +277,6 @@ class PastRun(Recording):
         self._manifest = read_manifest(folder)
         self._results = results_of(folder).read()
         self._places: dict[Key, int] = {}
-        self._first_verdicts: dict[str, int] = {}
         recorded = self._manifest.get("aspects", ())
         self._aspects: dict[str, Aspect] = {row["name"]: Aspect.model_validate(row) for row in recorded}
         self._units: set[Unit] = set()
@@ -282,13 +284,11 @@ class PastRun(Recording):
         for place, head in enumerate(self._results.heads()):
             key = Key(head["item"], head["aspect"], head["protocol"], head["repeat"])
             self._places[key] = place
-            if head["status"] == "ok":
-                self._first_verdicts.setdefault(key.protocol, place)
             # Protocols and repeats have the same labels: the first result of an item and aspect stands for all.
             if key[:2] not in self._units:
-                known = cast("About", {name: head[name] for name in About.__annotations__ if name in head})
+                known = cast("About", {name: head[name] for name in About.__annotations__})
                 self._units.add(key[:2])
-                note_item(rows, key[:2], {"group": head["group"]}, head["human"], known)
+                note_item(rows, key[:2], head["group"], head["human"], known)
         if not self._places:
             raise DataError(f"{folder}: holds no results to replay")
         self.name, self.location = folder.resolve().name, str(folder)
@@ -355,8 +355,8 @@ class PastRun(Recording):
                 raise UsageError(f"{name}={given[name]}: {was}, and {why}")
         own = recorded_settings(self._manifest, protocol, known, _ELSEWHERE)
         # The first verdict says how often a scorer was asked: the settings of a run hold for all of them.
-        first = self._first_verdicts.get(protocol)
-        turns = self._results[first].transcript if first is not None else ()
+        of_protocol = (result for result in self._results if result.protocol == protocol)
+        turns = next((result.transcript for result in of_protocol if result.status == "ok"), ())
         return {**own, **unasked(protocol, max((turn.get("sample", 1) for turn in turns), default=1))}
 
 

@@ -169,8 +169,7 @@ async def carry_out_audit(planned: AuditPlan, context: RunContext) -> Audit:
 
     if (labels := folder / FILE).exists():
         # A killed process may have left half a line.
-        whole, newline, _half = labels.read_bytes().rpartition(b"\n")
-        os.truncate(labels, len(whole) + len(newline))
+        os.truncate(labels, labels.read_bytes().rfind(b"\n") + 1)
     pipeline = LivePipeline(journal, context)
     async with aclosing(journal):
         with FileIO(labels, "a", opener=private) as file, answering_calls(pipeline):

@@ -10,6 +10,8 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from langsmith.utils import tracing_is_enabled
+
 from ...graphs.base import Graph
 from ...graphs.judge_graph import heard_by
 from ...nodes.prompt_context import rubric_of_user
@@ -63,12 +65,12 @@ async def judge_item(graph: Graph, key: Key, item: Item, aspect: Aspect | None, 
         turn = event["turn"]
         spoken[turn["id"]] = turn
 
-    # Traces show these. The first repeat has no mark: its calls are those of a run without repeats, which the journal
-    # may hold.
-    marks = {**key._asdict(), "repeat": repeat or None}
+    # LangSmith's traces show these. Else there are none, for each of a graph's tasks takes over all of them. The first
+    # repeat has no mark: its calls are those of a run without repeats, which the journal may hold.
+    marks = {**(key._asdict() if tracing_is_enabled() else {}), "repeat": repeat or None}
     name = " · ".join(filter(None, (key.protocol, key.item, key.aspect)))
     shown = {mark: value for mark, value in marks.items() if value is not None}
-    config: Any = {"run_name": name, "metadata": shown}
+    config: Any = {"run_name": name, "metadata": shown} if shown else None
     # Until the next item that this task judges.
     current_judgement.set(JudgementContext(key, {}))
     with heard_by(hear), rubric_of_user(aspect):

@@ -161,9 +161,12 @@ class Store:
     def _check_file(self) -> None:
         """Raise an error if the SQLite file was removed or replaced since it was opened."""
         # SQLite goes on writing into a deleted file, and all of it would be lost.
-        if (file := self._place.file) is None:
+        if self._place.file is None:
             return
-        inode = file.stat().st_ino if file.exists() else None
+        try:
+            inode = self._place.file.stat().st_ino
+        except FileNotFoundError:
+            inode = None
         self._inode = self._inode or inode
         if inode is None or inode != self._inode:
             problem = "the file was removed or replaced while it was in use"

@@ -99,13 +99,13 @@ class View:
         self.side = int(metadata.get("side") or (numbers[0] if numbers and numbers[0] in (1, 2) else 1))
         # Several samples of one agent differ like several agents; the same call would get the same reply.
         self.index = (numbers[-1] if numbers else 0) + int(metadata.get("sample") or 0)
-        low, high = metadata.get("low"), metadata.get("high")
-        self.low = 1.0 if low is None else float(low)
-        self.high = (10.0 if self.compares else 5.0) if high is None else float(high)
+        given = {name: value for name, value in metadata.items() if value is not None}
+        self.low = float(given.get("low", 1))
+        self.high = float(given.get("high", 10 if self.compares else 5))
         if self.low >= self.high:
             raise ValueError(f"a scale needs low < high, not low={self.low:g}, high={self.high:g}")
-        last = metadata.get("last_value")
-        self.last_values = () if last is None else tuple(last) if isinstance(last, Sequence) else (last,)
+        last = given.get("last_value", ())
+        self.last_values = tuple(last) if isinstance(last, Sequence) else (last,)
         self._texts: dict[str, str] = {}
         log = []
         for label, text in sections:

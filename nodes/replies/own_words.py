@@ -305,7 +305,7 @@ def without_quotes(text: str, *, answers: bool = True, keep: bool = False) -> st
     'It says ~~. Score: 2'
     """
     passages: list[tuple[int, int, str]] = []
-    for start, stop in _outermost(_quotations(text)):
+    for start, stop in outermost(_quotations(text)):
         inside = text[start + 1 : stop - 1]
         is_code = text[start] == "`"
         own = _is_plain_code(text, start, stop) if is_code else answers and _is_answer(text, start, inside)
@@ -361,7 +361,8 @@ def _too_far(kind: str, start: int, at: int, text: str) -> bool:
     return len(between) > _LONGEST_APOSTROPHE_QUOTE or ("\n" if kind == "`" else "\n\n") in between
 
 
-def _outermost(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
+def outermost(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return spans in their order, without those inside others; those that overlap are made one."""
     kept: list[tuple[int, int]] = []
     for start, stop in sorted(spans, key=lambda span: (span[0], -span[1])):
         if not kept or start >= kept[-1][1]:

@@ -42,14 +42,13 @@ from .vocabulary import (
 Score = Statement[Number]
 
 
-def read_score(  # noqa: PLR0913 - what a reply is read by, all of it optional
+def read_score(
     text: str,
     low: float = 1,
     high: float = 5,
     *,
     aspect: str | None = None,
     letters: str | None = None,
-    cut_off: bool = False,
     shown: Shown = NOTHING,
 ) -> float:
     """Return the score that a reply states, on the scale ``low`` to ``high``.
@@ -60,7 +59,6 @@ def read_score(  # noqa: PLR0913 - what a reply is read by, all of it optional
         high: highest value of the scale.
         aspect: the aspect asked for, whose line then counts among lines of several criteria.
         letters: grades for a multiple-choice reply, from ``low`` upwards, such as ``"ABCDE"``; None reads no letters.
-        cut_off: the reply is known to have hit its length limit; only the fault of an unreadable reply depends on it.
         shown: the texts that the judge was shown; what it reprints of them does not count.
 
     Raises:
@@ -79,9 +77,9 @@ def read_score(  # noqa: PLR0913 - what a reply is read by, all of it optional
     jurygraph.state.errors.ReplyError: The reply states 7, which is off the scale 1 to 5. Raw reply: 'Score: 7'
     """
     if letters is not None:
-        choices = final_statements(text, shown, _Letters(letters), cut_off=cut_off)
+        choices = final_statements(text, shown, _Letters(letters))
         return float(low + letters.index(agreed(text, choices[-1].value, "choice")))
-    scores = final_statements(text, shown, _Scores(low, high, aspect), cut_off=cut_off)
+    scores = final_statements(text, shown, _Scores(low, high, aspect))
     # Where the last statement is one of several, all have to agree.
     values = tuple(value for score in scores for value in score.value.values)
     return value_on_scale(text, Number(values, scores[-1].value.out_of), low, high, "score")
@@ -115,21 +113,20 @@ class _Scores(Grammar[Number]):
         return []
 
     def _in_field(self, entry: Field) -> Number | None:
-        if entry.value is None or isinstance(entry.value, bool) or entry.name in _PROSE_KEYS:
+        if isinstance(entry.value, bool) or entry.name in _PROSE_KEYS:
             return None
         if not isinstance(entry.value, str):
             return Number((float(entry.value),))
         if len(entry.value) > 40:  # prose, whose numbers may be about anything
             return None
-        if (value := value_of(entry.value)) is not None:
-            return Number((value,))
         scores = _Scores(self.low, self.high).find(self.prepare(plain(entry.value)))
         values = tuple(value for score in scores for value in score.value.values)
         return Number(values, scores[-1].value.out_of) if scores else None
 
     def find(self, words: str) -> list[Score]:
         """Return the last of the strongest statements, or all of them where each is about a subject of its own."""
-        statements = [*_bracketed(words), *_labelled(words), *_phrases(words), *_criteria(words, self.aspect)]
+        statements = [*_bracketed(words), *_labelled(words)]
+        statements += [*_phrases(words, self.aspect), *_criteria(words, self.aspect)]
         statements = _outside_lists(words, statements)
         if any(statement.strength >= Strength.LABEL for statement in statements):
             return _last_of_strongest(statements)
@@ -237,9 +234,14 @@ def _labelled(words: str) -> Iterator[Score]:
 _OF, _GIVING = pattern("score_of"), pattern("score_given")
 
 
-def _phrases(words: str) -> Iterator[Score]:
-    """Find ``a score of 4 out of 5``, ``I would give it a 3``."""
-    for match in (*_OF.finditer(words), *_GIVING.finditer(words)):
+def _phrases(words: str, aspect: str | None) -> Iterator[Score]:
+    """Find ``a score of 4 out of 5``, ``I would give it a 3``, ``The coherence of the summary is 3``."""
+    matches = [*_OF.finditer(words), *_GIVING.finditer(words)]
+    if aspect is not None:
+        thing = r"(?:[\w'\u2019-]{1,24} ){0,5}?[\w'\u2019-]{1,24}"
+        sentence = rf"\b{re.escape(aspect)}(?: (?:of|for) {thing})?{any_of('copula')} {VALUE}"
+        matches += re.finditer(sentence, words, re.IGNORECASE)
+    for match in matches:
         is_of = match.re is _OF
         before = words[max(0, match.start() - 60) : match.start()]
         qualifier = qualifier_of(before) if is_of else Qualifier()
@@ -262,14 +264,6 @@ _OWN_LABEL_WORDS = word_set("overall final my the score rating for of summary's 
 
 def _criteria(words: str, aspect: str | None) -> Iterator[Score]:
     """Find ``Coherence: 3``, a criterion's line; the line of the aspect that was asked for is a score line."""
-    if aspect is not None:
-        # ``The coherence of the summary is 3``
-        thing = r"(?:[\w'\u2019-]{1,24} ){0,5}?[\w'\u2019-]{1,24}"
-        sentence = rf"\b{re.escape(aspect)}(?: (?:of|for) {thing})?{any_of('copula')} {VALUE}"
-        for match in re.finditer(sentence, words, re.IGNORECASE):
-            statement = _statement(words, match, Strength.PHRASE)
-            if statement and not is_doubted(words, match) and ends_phrase(words, match.end("value")):
-                yield statement
     for match in _CRITERION.finditer(words):
         label = match["label"].strip().casefold()
         # ``overall coherence`` is the aspect's own label, ``coherence of style`` is not.

@@ -115,8 +115,6 @@ _NUMBER_WORDS = {word: float(n) for line in reversed(_LANGUAGES) for n, word in 
 _NUMBER_WORDS |= {"两": 2.0, "une": 1.0, "una": 1.0, "eine": 1.0, "〇": 0.0}
 WORDS["in_words"] = " ".join(_NUMBER_WORDS)
 
-# A longer run of digits is taken for infinity, which is off every scale, and not converted.
-_LONGEST_NUMBER = 60
 NUMBERED_LINE = re.compile(r"^\(?\d{1,2}[.)] ", re.MULTILINE)
 """Begins a line of a numbered list; where several lines begin so, the numbers are no values."""
 
@@ -131,8 +129,6 @@ def value_of(number: str) -> float | None:
     (3.5, 1250.0, 4.0, 2.5, None)
     """
     text = number.strip().casefold()
-    if len(text) > _LONGEST_NUMBER:
-        return math.inf
     if text in _NUMBER_WORDS:
         return _NUMBER_WORDS[text]
     whole, half, _ = text.partition(" and a half")

@@ -27,14 +27,6 @@ class Evidence(NamedTuple):
     clauses: tuple[str, ...]
 
 
-class Spoken(NamedTuple):
-    """Hold a turn of the debate so far, as the prompt quotes it; ``role`` is its agent's name without numbers."""
-
-    agent: str
-    role: str
-    text: str
-
-
 class Response(NamedTuple):
     """Hold what an agent says: its prose, and the values that its form asks for.
 
@@ -54,8 +46,6 @@ class Response(NamedTuple):
     answers: bool = False
 
 
-# The label of a quoted turn, such as ``critic, round 2``; all other labels name a text.
-_SPOKEN = re.compile(r"^(?P<agent>.+), round \d+$")
 # The forms of those who give no score, where a call names none.
 _USUAL_FORMS = {"critic": "critique", "planner": "steps"}
 _USUAL_FORMS |= dict.fromkeys(("commander", "summarizer", "advocate", "aggregator"), "text")
@@ -106,15 +96,11 @@ class View:
             raise ValueError(f"a scale needs low < high, not low={self.low:g}, high={self.high:g}")
         last = given.get("last_value", ())
         self.last_values = tuple(last) if isinstance(last, Sequence) else (last,)
-        self._texts: dict[str, str] = {}
-        log = []
-        for label, text in sections:
-            if match := _SPOKEN.match(label):
-                log.append(Spoken(match["agent"], match["agent"].rstrip("_0123456789"), text))
-            else:
-                # The first of a name counts: what is judged stands before everything that agents have said.
-                self._texts.setdefault(label, text)
-        self.log, self.speech = tuple(log), self._texts.get("speech", "")
+        quoted = tuple(sections)
+        self.log = tuple(section for section in quoted if section.speaker)
+        # The first of a name counts: what is judged stands before everything that agents have said.
+        self._texts = {section.label: section.text for section in reversed(quoted) if not section.speaker}
+        self.speech = self._texts.get("speech", "")
 
     @cached_property
     def evidence(self) -> tuple[Evidence, ...]:
@@ -230,7 +216,7 @@ def distance(qualities: Qualities) -> float:
     return abs(qualities[0] - (0.5 if len(qualities) == 1 else qualities[1]))
 
 
-def topics(turns: Iterable[Spoken]) -> list[str]:
+def topics(turns: Iterable[Section]) -> list[str]:
     """Return the names of all features that turns speak of, in the order in which they first came up."""
     texts = [turn.text.lower() for turn in turns]
     return list(dict.fromkeys(name for text in texts for name in FEATURES if name in text))

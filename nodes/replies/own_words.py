@@ -391,11 +391,7 @@ def _is_answer(text: str, start: int, inside: str) -> bool:
 
 # A table row with a label in its first cell.
 _ROW = re.compile(r"^\|([^|\n]{0,80})\|([^\n]{0,200})\|$", re.MULTILINE)
-_BOXED = re.compile(r"\\(?:boxed|text|textbf|mathbf)\{([^{}\n]{1,60})\}")
-_MATHS = re.compile(r"\$\$? ?([^$\n]{1,24}?) ?\$\$?|\\[(\[] ?([^\\\n]{1,24}?) ?\\[)\]]")
 _VALUE_TAG = pattern("value_tag")
-_STYLE_TAG = in_any_case(r"</?(?:b|i|u|p|em|strong|span|div|mark)>|<br ?/?>")
-_CITE_DASH = re.compile(r"(?<=\w)—(?=\w)")
 
 
 def unmarked(text: str) -> str:
@@ -404,14 +400,10 @@ def unmarked(text: str) -> str:
     >>> unmarked("## **Final score:** 4\\n| Fluency | 3 |\\n<score>4</score> $\\\\boxed{4}$")
     'Final score: 4\\nFluency: 3\\nscore: 4\\n 4'
     """
-    if "<" in text:
-        text = _VALUE_TAG.sub(lambda m: f"{m[1].replace('_', ' ')}: {m[2].strip()}\n", text)
-        text = _STYLE_TAG.sub("", text)
-    if "\\" in text or "$" in text:
-        text = _MATHS.sub(lambda m: m[1] or m[2], _BOXED.sub(r"\1", text))
+    text = _VALUE_TAG.sub(lambda m: f"{m[1].replace('_', ' ')}: {m[2].strip()}\n", text)
     for markup, left in _UNMARKED:
         text = markup.sub(left, text)
-    return _CITE_DASH.sub(" — ", _ROW.sub(_row, text) if "|" in text else text)
+    return _ROW.sub(_row, text)
 
 
 def _row(match: re.Match[str]) -> str:

@@ -134,8 +134,7 @@ def _tuples(text: str) -> Iterator[Statement[Pair]]:
 def _named_pairs(text: str) -> Iterator[Statement[Pair]]:
     """Find ``Total: 95, 87``, ``Scores: 8 and 7``."""
     for match in _NAMED_PAIR.finditer(text):
-        before = text[max(0, match.start() - 60) : match.start()]
-        strength = _strength(f"{qualifier_of(before).words} {match['label']}", alone=False)
+        strength = _strength(f"{qualifier_of(text, match.start()).words} {match['label']}", alone=False)
         if strength is not None and ends_phrase(text, match.end()):
             yield Statement(strength, *match.span(), _two(match), match["label"].casefold())
 
@@ -153,7 +152,7 @@ def _strength(context: str, *, alone: bool) -> Strength | None:
         return Strength.FINAL
     scores = _SCORES.search(label)
     if scores:
-        qualifier = qualifier_of(label[: scores.start()])
+        qualifier = qualifier_of(label, scores.start())
         if qualifier.is_of_others:
             return None
         plainly = qualifier.is_plain or re.search(r"\b(?:give|assign|the|are|is)\b", label)
@@ -194,8 +193,8 @@ def _sides(text: str) -> Iterator[Statement[Pair]]:
             spans = ((near.at, far.end),) if close else (*near.spans, *far.spans)
             yield Statement(strength, far.at, far.end, (last["1"].value, last["2"].value), subject, spans)
     for match in _BOTH.finditer(text):
-        if score := number_at(text, match):
-            yield Statement(Strength.PHRASE, *match.span(), (score[0], score[0]))
+        if number := number_at(text, match):
+            yield Statement(Strength.PHRASE, *match.span(), (number[0], number[0]))
 
 
 def _side_lines(text: str) -> Iterator[tuple[str, Statement[Number]]]:

@@ -101,12 +101,10 @@ class Grammar(ABC, Generic[ValueT]):
     def statements(self, words: str) -> Statements[ValueT]:
         """Return the statements that count in a text, also those of an object that closes it."""
         # Such an object is a line with a label like any other.
-        closing = closing_object(words) if self.is_answer and "}" in words else None
+        closing = closing_object(words) if self.is_answer else None
         values = self.from_fields(closing.entries) if closing else ()
-        if closing is None or not values:
-            return self.find(words)
-        before = self.find(words[: closing.start])
-        if before and before[0].strength > Strength.LABEL:
+        before = self.find(words[: closing.start] if closing and values else words)
+        if closing is None or not values or (before and before[0].strength > Strength.LABEL):
             return before
         return [Statement(Strength.LABEL, closing.start, closing.end, value) for value in values]
 
@@ -166,9 +164,7 @@ def own_among(words: str, shown: Shown, grammar: Grammar[ValueT]) -> Statements[
         for statement in statements:
             origins |= _origins(words, statement, shown, grammar)
         worst = max(origins.values(), key=lambda origin: origin.doubt)
-        if worst.doubt == _Doubt.EMBEDDED and _OWN in origins.values():
-            worst = _OWN
-        if worst.doubt == _Doubt.OWN:
+        if worst.doubt == _Doubt.OWN or (worst.doubt == _Doubt.EMBEDDED and _OWN in origins.values()):
             return _chosen(statements, doubtful, doubt)
         if worst.doubt < _Doubt.REPRINTED and not doubtful:
             doubtful, doubt = statements, worst

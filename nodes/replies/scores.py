@@ -25,7 +25,6 @@ from .vocabulary import (
     NUMBERED_LINE,
     VALUE,
     Number,
-    Qualifier,
     any_of,
     ends_line,
     ends_phrase,
@@ -210,7 +209,7 @@ def _labelled(words: str) -> Iterator[Score]:
             # "Scores:" and then "1. Coherence ...": the 1 numbers a list.
             if "\n" in between and match["value"] == "1" and not ends_line(words, match.end("value")):
                 continue
-            qualifier = qualifier_of(words[max(0, match.start() - 60) : match.start()])
+            qualifier = qualifier_of(words, match.start())
             prose = form is _STATED or not _SEPARATED.search(between)
             if qualifier.is_of_others or (prose and is_doubted(words, match)):
                 continue
@@ -243,8 +242,7 @@ def _phrases(words: str, aspect: str | None) -> Iterator[Score]:
         matches += re.finditer(sentence, words, re.IGNORECASE)
     for match in matches:
         is_of = match.re is _OF
-        before = words[max(0, match.start() - 60) : match.start()]
-        qualifier = qualifier_of(before) if is_of else Qualifier()
+        qualifier = qualifier_of(words, match.start() if is_of else 0)
         if qualifier.is_of_others or is_doubted(words, match):
             continue
         statement = _statement(words, match, Strength.FINAL if qualifier.is_final else Strength.PHRASE)

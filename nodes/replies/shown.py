@@ -34,7 +34,6 @@ def _letter(char: str, other: str) -> str | None:
 
 _WORDS_ALONE = CharMap(lambda char: _letter(char, " "))
 _LATIN = CharMap(lambda char: _letter(char, char))
-_LABEL_OF_SPEECH = re.compile(r", round \d+\Z")
 _TELLING = re.compile(rf"[^\W\d]{{2}}|{_OPENING}")
 # Where a line is parted, for a number or a letter that is a sentence of its own.
 _PARTS = re.compile(r"(?<=[.!?:]) +|\n")
@@ -62,14 +61,9 @@ class Shown:
         >>> Shown.in_prompt("\\n".join(shown), agent="scorer")
         Shown(judged=('A.',), speeches=('B.',))
         """
-        judged: list[str] = []
-        speeches: list[str] = []
-        for section in fenced_sections(prompt):
-            speech = _LABEL_OF_SPEECH.search(section.label)
-            if speech is None:
-                judged.append(section.text)
-            elif section.label[: speech.start()] != agent:
-                speeches.append(section.text)
+        sections = fenced_sections(prompt)
+        judged = (section.text for section in sections if not section.speaker)
+        speeches = (section.text for section in sections if section.speaker not in ("", agent))
         return cls(tuple(judged), tuple(speeches))
 
     def of(self, place: Place | None) -> Shown:

@@ -88,22 +88,22 @@ class Qualifier(NamedTuple):
         is_of_others: they make it another agent's score, or one only talked about: ``the initial``.
     """
 
-    words: str = ""
-    is_final: bool = False
-    is_plain: bool = True
-    is_of_others: bool = False
+    words: str
+    is_final: bool
+    is_plain: bool
+    is_of_others: bool
 
 
-def qualifier_of(before: str) -> Qualifier:
-    """Return what qualifies a score word behind this text."""
-    clause = re.split(r"[.,;:!?()\[\]\n\x00—]|\d|(?<!\w)- ", before[-60:])[-1]
-    words = clause.strip().casefold()
-    final = re.search(rf"\b{FINAL_WORDS}\b", words) is not None
+def qualifier_of(words: str, at: int) -> Qualifier:
+    """Return what qualifies the score word that stands at this place."""
+    clause = re.split(r"[.,;:!?()\[\]\n\x00—]|\d|(?<!\w)- ", words[max(0, at - 60) : at])[-1]
+    qualifier = clause.strip().casefold()
+    final = re.search(rf"\b{FINAL_WORDS}\b", qualifier) is not None
     return Qualifier(
-        words,
-        final or words.endswith(("最终", "最終", "综合", "総合", "최종")),
-        _PLAIN_QUALIFIERS.issuperset(words.split()),
-        any(word in _OTHERS for word in re.split(r"[\s'’]+", words)[-3:]),
+        qualifier,
+        final or qualifier.endswith(("最终", "最終", "综合", "総合", "최종")),
+        _PLAIN_QUALIFIERS.issuperset(qualifier.split()),
+        any(word in _OTHERS for word in re.split(r"[\s'’]+", qualifier)[-3:]),
     )
 
 
@@ -286,8 +286,7 @@ def marked(words: str) -> str:
     """
 
     def mark(match: re.Match[str]) -> str:
-        name = match["letter"] or match["sign"] or match["rank"] or match["order"]
-        return FIRST if side_of(name) == "1" else SECOND
+        return FIRST if side_of(match[match.lastgroup or 0]) == "1" else SECOND
 
     return _NAME.sub(mark, words.replace(FIRST, " ").replace(SECOND, " ").replace("\u2019", "'"))
 

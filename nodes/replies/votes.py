@@ -132,7 +132,7 @@ def _binary_pairs(text: str) -> Iterator[Statement[Vote]]:
         before = text[max(0, pair.start() - 20) : pair.start()].rpartition("\n")[2]
         left, right = float(pair[1]), float(pair[2])
         if left + right == 1 and (not before.strip(" -•") or _PAIR_LABEL.search(before)):
-            vote = "1" if left > right else "2" if right > left else "tie"
+            vote: Vote = "1" if left > right else "2" if right > left else "tie"
             yield Statement(Strength.LABEL, *pair.span(), vote)
 
 

@@ -275,7 +275,7 @@ LETTER_GRADES = {"letters": "ABCDE"}
 
 @pytest.mark.parametrize(("read", "options", "table"), [
     *((read_score, {}, table) for table in (STATED_SCORES, BARE_SCORES, OTHER_LANGUAGES, LAST_WORD)),
-    (read_score, {}, STRUCTURED),
+    (read_score, {}, STRUCTURED), (read_score, {"cut_off": True}, {4: ["Score: 4. The text is"]}),
     (read_score, LETTER_GRADES, {4: LETTERS}), (read_pair, {}, PAIRS),
     (read_pair, {"low": 6, "high": 120}, TOTALS), (read_vote, {}, VOTES),
 ])  # fmt: skip
@@ -290,6 +290,7 @@ def test_a_stated_verdict_is_read(read: Callable[..., object], options: Any, tab
     [
         (read_score, {}, NO_SCORES),
         (read_score, {}, {"missing": ["D"]}),  # letters are no scores by default
+        (read_score, {"cut_off": True}, {"cut_off": ["The text is clear and"]}),
         (read_score, LETTER_GRADES, NO_LETTERS),
         (read_pair, {}, NO_PAIRS),
         (read_vote, {}, NO_VERDICTS),

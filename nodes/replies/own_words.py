@@ -198,10 +198,8 @@ def own_words(text: str, *, answers: bool = True, keep: bool = False) -> str:
         text, closing_object = (text[:start], text[start:]) if start >= 0 else (text, "")
     text = _BLOCK_QUOTE.sub(rf"{GAP}\1{GAP}" if keep else GAP, text)
     # A section of the prompt that a reply repeats and never closes reaches to the end.
-    sections = (
-        (start, end or stop, _PAIR if end else "") for start, _, stop, end in _sections(text, _OUR_FENCE)
-    )
-    text = both_ends(_without_code(replaced(text, sections), answers=answers, keep=keep))
+    ours = ((start, end or stop, _PAIR if end else "") for start, _, stop, end in _sections(text, _OUR_FENCE))
+    text = both_ends(_without_code(replaced(text, ours), answers=answers, keep=keep))
     quotes: list[tuple[int, int, str]] = []
     for start, inner, stop, end in _sections(text, _MARKUP_QUOTE):
         quotes += [(start, end, GAP + text[inner:stop].replace(GAP, "") * keep + GAP)] if end else []

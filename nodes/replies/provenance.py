@@ -29,6 +29,7 @@ ValueT = TypeVar("ValueT")
 class Strength(IntEnum):
     """How clearly the form of a statement says that it is the verdict; no reader knows all of these forms."""
 
+    UNLIKELY = auto()
     COMPARISON = auto()
     BARE = auto()
     FRACTION = auto()

@@ -41,13 +41,14 @@ from .vocabulary import (
 Score = Statement[Number]
 
 
-def read_score(
+def read_score(  # noqa: PLR0913 - what a reply is read by, all of it optional
     text: str,
     low: float = 1,
     high: float = 5,
     *,
     aspect: str | None = None,
     letters: str | None = None,
+    cut_off: bool = False,
     shown: Shown = NOTHING,
 ) -> float:
     """Return the score that a reply states, on the scale ``low`` to ``high``.
@@ -58,6 +59,7 @@ def read_score(
         high: highest value of the scale.
         aspect: the aspect asked for, whose line then counts among lines of several criteria.
         letters: grades for a multiple-choice reply, from ``low`` upwards, such as ``"ABCDE"``; None reads no letters.
+        cut_off: the reply is known to have hit its length limit; only the fault of an unreadable reply depends on it.
         shown: the texts that the judge was shown; what it reprints of them does not count.
 
     Raises:
@@ -76,9 +78,9 @@ def read_score(
     jurygraph.state.errors.ReplyError: The reply states 7, which is off the scale 1 to 5. Raw reply: 'Score: 7'
     """
     if letters is not None:
-        choices = final_statements(text, shown, _Letters(letters))
+        choices = final_statements(text, shown, _Letters(letters), cut_off=cut_off)
         return float(low + letters.index(agreed(text, choices[-1].value, "choice")))
-    scores = final_statements(text, shown, _Scores(low, high, aspect))
+    scores = final_statements(text, shown, _Scores(low, high, aspect), cut_off=cut_off)
     # Where the last statement is one of several, all have to agree.
     values = tuple(value for score in scores for value in score.value.values)
     return value_on_scale(text, Number(values, scores[-1].value.out_of), low, high, "score")
@@ -126,34 +128,29 @@ class _Scores(Grammar[Number]):
         """Return the last of the strongest statements, or all of them where each is about a subject of its own."""
         statements = [*_bracketed(words), *_labelled(words)]
         statements += [*_phrases(words, self.aspect), *_criteria(words, self.aspect)]
-        statements = _outside_lists(words, statements)
-        if any(statement.strength >= Strength.LABEL for statement in statements):
-            return _last_of_strongest(statements)
-        phrases = [statement for statement in statements if statement.strength == Strength.PHRASE]
-        criteria = [statement for statement in statements if statement.strength == Strength.CRITERION]
-        low, high = self.low, self.high
-        # A phrase such as "gives 12 reasons" is told from a score by the scale; only if nothing weaker is stated
-        # either does a phrase off the scale count, which is then an error. Several criteria are no score of the whole.
-        return _last_of_strongest(
-            [phrase for phrase in phrases if all(low <= value <= high for value in phrase.value.values)]
-            or (criteria if len({statement.subject for statement in criteria}) == 1 else [])
-            or [*_fractions(words, self.high)]
-            or ([] if criteria else _bare(words))
-            or phrases
+        statements = [self._weighed(statement) for statement in _outside_lists(words, statements)]
+        criteria = {score.subject for score in statements if score.strength == Strength.CRITERION}
+        if len(criteria) > 1:  # which are no score of the whole
+            statements = [score for score in statements if score.strength != Strength.CRITERION]
+        statements += [*_fractions(words, self.high), *([] if criteria else _bare(words))]
+        finalists = strongest(statements)
+        subjects = {statement.subject for statement in finalists}
+        # Nor does "Score for style: 4. Score for content: 2." state one; the values then contradict each other.
+        # Numbers on lines of their own have one subject, and contradict each other too.
+        if (len(subjects) > 1 and "" not in subjects) or (
+            finalists and finalists[0].strength == Strength.BARE
+        ):
+            return finalists
+        return finalists[-1:]
+
+    def _weighed(self, score: Score) -> Score:
+        """Return a statement; a phrase off the scale is most likely none, as in "gives 12 reasons"."""
+        on_scale = all(self.low <= value <= self.high for value in score.value.values)
+        return (
+            score
+            if on_scale or score.strength != Strength.PHRASE
+            else score._replace(strength=Strength.UNLIKELY)
         )
-
-
-def _last_of_strongest(statements: Sequence[Score]) -> list[Score]:
-    """Return the last of the strongest statements; all of them where they are about different subjects.
-
-    "Score for style: 4. Score for content: 2." states no score of the whole; the values then contradict each other.
-    Numbers on lines of their own have one subject, and contradict each other too.
-    """
-    finalists = strongest(statements)
-    subjects = {statement.subject for statement in finalists}
-    if (len(subjects) > 1 and "" not in subjects) or (finalists and finalists[0].strength == Strength.BARE):
-        return finalists
-    return finalists[-1:]
 
 
 # A line that begins as a list item does: ``- ``, ``2. ``, ``(3) ``.

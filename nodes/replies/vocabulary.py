@@ -240,13 +240,11 @@ _DOUBTED_AFTER = pattern("doubted_after")
 def is_doubted(words: str, match: re.Match[str]) -> bool:
     """Whether a phrase with a group ``value`` denies, compares or supposes its value, or reports another agent's."""
     before = words[max(0, match.start() - 80) : match.start()].replace("\u2019", "'").rpartition("\n")[2]
+    if _DOUBTED_BEFORE.search(before) or _DOUBTED_AFTER.match(words, match.end("value")):
+        return True
     inner = words[match.start() : match.start("value")]
-    denied_inside = _DOUBTED_BEFORE.search((before + inner).rpartition("\n")[2])
-    return bool(
-        _DOUBTED_BEFORE.search(before)
-        or (denied_inside and not re.search(r"\b(?:from|of both)\b", inner))
-        or _DOUBTED_AFTER.match(words, match.end("value"))
-    )
+    denied = _DOUBTED_BEFORE.search((before + inner).rpartition("\n")[2])
+    return denied is not None and not re.search(r"\b(?:from|of both)\b", inner)
 
 
 # --- verdicts of the agent's own ------------------------------------------------------------------------------------

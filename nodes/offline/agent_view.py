@@ -85,10 +85,10 @@ class View:
         self.form = str(metadata.get("form") or usual)
         self.wanted = int(metadata.get("wanted") or 1)
         # ``advocate_2_3`` is the third advocate of answer 2, ``referee_4`` the fourth referee.
-        numbers = [int(number) for number in re.findall(r"\d+", self.agent)]
-        self.side = int(metadata.get("side") or (numbers[0] if numbers and numbers[0] in (1, 2) else 1))
+        numbers = [int(number) for number in re.findall(r"\d+", self.agent)] or [0]
+        self.side = int(metadata.get("side") or (numbers[0] if numbers[0] in (1, 2) else 1))
         # Several samples of one agent differ like several agents; the same call would get the same reply.
-        self.index = (numbers[-1] if numbers else 0) + int(metadata.get("sample") or 0)
+        self.index = numbers[-1] + int(metadata.get("sample") or 0)
         given = {name: value for name, value in metadata.items() if value is not None}
         self.low = float(given.get("low", 1))
         self.high = float(given.get("high", 10 if self.compares else 5))

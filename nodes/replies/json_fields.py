@@ -71,8 +71,6 @@ class StatedObject(NamedTuple):
 def closing_object(words: str) -> StatedObject | None:
     """Return the object on lines of its own that ends the reply; None where there is none."""
     text = words.rstrip("\x00\n ")
-    if not text.endswith("}"):
-        return None
     start = max(text.rfind("\n{"), text.rfind("\x00{")) + 1
     entries = decoded(text[start:]) if start > 0 else None
     return StatedObject(start, len(text), entries, None) if entries else None

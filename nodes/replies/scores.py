@@ -132,7 +132,8 @@ class _Scores(Grammar[Number]):
         criteria = {score.subject for score in statements if score.strength == Strength.CRITERION}
         if len(criteria) > 1:  # which are no score of the whole
             statements = [score for score in statements if score.strength != Strength.CRITERION]
-        statements += [*_fractions(words, self.high), *([] if criteria else _bare(words))]
+        if all(score.strength == Strength.UNLIKELY for score in statements):
+            statements += [*_fractions(words, self.high), *([] if criteria else _bare(words))]
         finalists = strongest(statements)
         subjects = {statement.subject for statement in finalists}
         # Nor does "Score for style: 4. Score for content: 2." state one; the values then contradict each other.

@@ -129,7 +129,7 @@ def _tuples(text: str) -> Iterator[Statement[Pair]]:
     for match in list(_TUPLE.finditer(text))[-_MOST_TUPLES:]:
         before = text[max(0, match.start() - 100) : match.start()].rpartition("\n")[2]
         context = before.strip(" -•:=\x00") or _heading(text, match.start())
-        strength = _strength(context, alone=not before.strip(" -•\x00"))
+        strength = _strength(context, None if before.strip(" -•\x00") else Strength.OWN_LINE)
         if strength is not None:
             yield Statement(strength, *match.span(), _two(match), context.casefold())
 
@@ -137,7 +137,7 @@ def _tuples(text: str) -> Iterator[Statement[Pair]]:
 def _named_pairs(text: str) -> Iterator[Statement[Pair]]:
     """Find ``Total: 95, 87``, ``Scores: 8 and 7``."""
     for match in _NAMED_PAIR.finditer(text):
-        strength = _strength(f"{qualifier_of(text, match.start()).words} {match['label']}", alone=False)
+        strength = _strength(f"{qualifier_of(text, match.start()).words} {match['label']}")
         if strength is not None and ends_phrase(text, match.end()):
             yield Statement(strength, *match.span(), _two(match), match["label"].casefold())
 
@@ -145,10 +145,11 @@ def _named_pairs(text: str) -> Iterator[Statement[Pair]]:
 _REVISION = pattern("revision")
 
 
-def _strength(context: str, *, alone: bool) -> Strength | None:
+def _strength(context: str, alone: Strength | None = None) -> Strength | None:
     """Return the strength of a pair that stands behind ``context`` (the words of its line, or its heading).
 
-    None where the pair does not count: it is another agent's, or only talked about.
+    None where the pair does not count: it is another agent's, or only talked about. ``alone`` is the strength of one
+    that has its line to itself and no heading.
     """
     label = re.split(r"[.;!?] ", context)[-1].casefold()
     if _FINAL.search(label):
@@ -161,7 +162,7 @@ def _strength(context: str, *, alone: bool) -> Strength | None:
         plainly = qualifier.is_plain or re.search(r"\b(?:give|assign|the|are|is)\b", label)
         return Strength.LABEL if plainly else Strength.CRITERION
     if alone:
-        return Strength.CRITERION if label else Strength.OWN_LINE
+        return Strength.CRITERION if label else alone
     return Strength.CRITERION if re.fullmatch(r"[^\W\d][^\n]{0,60}", context) and context == label else None
 
 
@@ -210,9 +211,7 @@ def _side_lines(text: str) -> Iterator[tuple[str, Statement[Number]]]:
         context = re.split(r"[①②]", before)[0].strip(" -•:*\x00") or _heading(text, match.start())
         context = re.sub(r"\W*\b(?:of|for)\Z", "", context)
         named = _SCORES.search(match[0]) or _FINAL.search(match[0])
-        strength = _strength(f"{context} {named[0]}" if named else context, alone=True)
-        if strength == Strength.OWN_LINE:
-            strength = Strength.LABEL
+        strength = _strength(f"{context} {named[0]}" if named else context, Strength.LABEL)
         side = side_of(match["index"] or match["side"])
         if strength is not None and side is not None:
             subject = context.casefold() if strength == Strength.CRITERION else ""

@@ -138,20 +138,15 @@ class _Scores(Grammar[Number]):
         subjects = {statement.subject for statement in finalists}
         # Nor does "Score for style: 4. Score for content: 2." state one; the values then contradict each other.
         # Numbers on lines of their own have one subject, and contradict each other too.
-        if (len(subjects) > 1 and "" not in subjects) or (
-            finalists and finalists[0].strength == Strength.BARE
-        ):
-            return finalists
-        return finalists[-1:]
+        many = len(subjects) > 1 and "" not in subjects
+        bare = any(statement.strength == Strength.BARE for statement in finalists)
+        return finalists if many or bare else finalists[-1:]
 
     def _weighed(self, score: Score) -> Score:
         """Return a statement; a phrase off the scale is most likely none, as in "gives 12 reasons"."""
         on_scale = all(self.low <= value <= self.high for value in score.value.values)
-        return (
-            score
-            if on_scale or score.strength != Strength.PHRASE
-            else score._replace(strength=Strength.UNLIKELY)
-        )
+        is_phrase = score.strength == Strength.PHRASE
+        return score if on_scale or not is_phrase else score._replace(strength=Strength.UNLIKELY)
 
 
 # A line that begins as a list item does: ``- ``, ``2. ``, ``(3) ``.

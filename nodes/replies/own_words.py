@@ -18,9 +18,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from .vocabulary import in_any_case, introduces, pattern, replacements
 
 # Characters whose plain form does not follow from their Unicode category.
-_UNPLAIN = "\u2044\u2215\u2212\u2015\u066b\u066c\u3010\u3011\u3014\u3015\u2028\u2029\x85"
-_SINGLE: dict[int, str | None] = dict(zip(map(ord, _UNPLAIN), "//-\u2014.,[][]\n\n\n", strict=True))
+_UNPLAIN = "\u2044\u2215\u2212\u2015\u2014\u3030\u066b\u066c\u3010\u3011\u3014\u3015\u2028\u2029\x85"
+_SINGLE: dict[int, str | None] = dict(
+    zip(map(ord, _UNPLAIN), "//-\u2014\u2014\u3030.,[][]\n\n\n", strict=True)
+)
 _SINGLE |= {0x3001: ", ", 0x3002: ". ", 0xFF61: ". ", 0x20E3: None, 0x00BD: ".5"}
+_SINGLE |= dict.fromkeys(range(0xFE00, 0xFE10))  # variation selectors, which are not seen
+_BY_CATEGORY: dict[str, str | None] = {"Cf": None, "Co": None, "Cs": None, "Zs": " ", "Pd": "-"}
 
 
 class CharMap(dict[int, str | None]):
@@ -36,18 +40,11 @@ class CharMap(dict[int, str | None]):
 
 
 def _plainer(char: str) -> str | None:
-    """Return digits and fullwidth forms as ASCII, and nothing for invisible characters."""
-    code = ord(char)
-    if 0xFF01 <= code <= 0xFF5E and not char.isalpha():
-        return chr(code - 0xFEE0)
+    """Return digits, blanks, dashes and fullwidth forms as ASCII, and nothing for invisible characters."""
+    if "\uff01" <= char <= "\uff5e" and not char.isalpha():
+        return chr(ord(char) - 0xFEE0)
     kind = unicodedata.category(char)
-    if kind == "Nd":
-        return str(unicodedata.decimal(char))
-    if kind in ("Cf", "Co", "Cs") or 0xFE00 <= code <= 0xFE0F:
-        return None
-    if kind == "Zs":
-        return " "
-    return "-" if kind == "Pd" and code not in (0x2014, 0x3030) else char
+    return str(unicodedata.decimal(char)) if kind == "Nd" else _BY_CATEGORY.get(kind, char)
 
 
 _PLAIN = CharMap(_plainer, _SINGLE)

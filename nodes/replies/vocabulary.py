@@ -114,6 +114,7 @@ _LANGUAGES = WORDS["number_words"].splitlines()
 _NUMBER_WORDS = {word: float(n) for line in reversed(_LANGUAGES) for n, word in enumerate(line.split())}
 _NUMBER_WORDS |= {"两": 2.0, "une": 1.0, "una": 1.0, "eine": 1.0, "〇": 0.0}
 WORDS["in_words"] = " ".join(_NUMBER_WORDS)
+_NUMBER_WORDS |= {f"{word} and a half": value + 0.5 for word, value in _NUMBER_WORDS.items()}
 
 NUMBERED_LINE = re.compile(r"^\(?\d{1,2}[.)] ", re.MULTILINE)
 """Begins a line of a numbered list; where several lines begin so, the numbers are no values."""
@@ -131,9 +132,6 @@ def value_of(number: str) -> float | None:
     text = number.strip().casefold()
     if text in _NUMBER_WORDS:
         return _NUMBER_WORDS[text]
-    whole, half, _ = text.partition(" and a half")
-    if half and whole in _NUMBER_WORDS:
-        return _NUMBER_WORDS[whole] + 0.5
     whole, point, tenth = text.partition(" point ")
     if point and whole in _NUMBER_WORDS and tenth in _NUMBER_WORDS:
         return _NUMBER_WORDS[whole] + _NUMBER_WORDS[tenth] / 10

@@ -369,9 +369,7 @@ def outermost(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
 
 def _is_plain_code(text: str, start: int, stop: int) -> bool:
     """Whether a code span is emphasis and no quotation: one short word or value, or a whole line."""
-    line_start = text.rfind("\n", max(0, start - 8), start) + 1 or max(0, start - 8)
-    line_end = text.find("\n", stop, stop + 8)
-    around = text[line_start:start] + text[stop : line_end if line_end >= 0 else stop + 8]
+    around = text[max(0, start - 8) : start].rpartition("\n")[2] + text[stop : stop + 8].partition("\n")[0]
     value = re.fullmatch(r"[\[(]{0,2}[\w./>=-]{1,12}[\])]{0,2}", text[start + 1 : stop - 1])
     return not around.strip(" *_-.#") or value is not None
 

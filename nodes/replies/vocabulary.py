@@ -98,13 +98,10 @@ def qualifier_of(words: str, at: int) -> Qualifier:
     """Return what qualifies the score word that stands at this place."""
     clause = re.split(r"[.,;:!?()\[\]\n\x00—]|\d|(?<!\w)- ", words[max(0, at - 60) : at])[-1]
     qualifier = clause.strip().casefold()
-    final = re.search(rf"\b{FINAL_WORDS}\b", qualifier) is not None
-    return Qualifier(
-        qualifier,
-        final or qualifier.endswith(("最终", "最終", "综合", "総合", "최종")),
-        _PLAIN_QUALIFIERS.issuperset(qualifier.split()),
-        any(word in _OTHERS for word in re.split(r"[\s'’]+", qualifier)[-3:]),
-    )
+    is_final = re.search(rf"\b{FINAL_WORDS}\b|(?:最终|最終|综合|総合|최종)\Z", qualifier) is not None
+    is_plain = _PLAIN_QUALIFIERS.issuperset(qualifier.split())
+    is_of_others = not _OTHERS.isdisjoint(re.split(r"[\s'’]+", qualifier)[-3:])
+    return Qualifier(qualifier, is_final, is_plain, is_of_others)
 
 
 # --- numbers --------------------------------------------------------------------------------------------------------

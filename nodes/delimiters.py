@@ -28,6 +28,17 @@ class Section(NamedTuple):
     label: str
     text: str
 
+    @property
+    def speaker(self) -> str:
+        """The agent whose turn it is; empty of a text that no agent has said."""
+        agent, _, round = self.label.rpartition(", round ")
+        return agent if round.isdecimal() else ""
+
+    @property
+    def role(self) -> str:
+        """The speaker's name without its numbers."""
+        return self.speaker.rstrip("_0123456789")
+
 
 def fence(label: str, text: str) -> str:
     """Wrap ``text`` as data named ``label``.

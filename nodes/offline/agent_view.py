@@ -27,14 +27,6 @@ class Evidence(NamedTuple):
     clauses: tuple[str, ...]
 
 
-class Spoken(NamedTuple):
-    """Hold a turn of the debate so far, as the prompt quotes it; ``role`` is its agent's name without numbers."""
-
-    agent: str
-    role: str
-    text: str
-
-
 class Response(NamedTuple):
     """Hold what an agent says: its prose, and the values that its form asks for.
 
@@ -54,8 +46,6 @@ class Response(NamedTuple):
     answers: bool = False
 
 
-# The label of a quoted turn, such as ``critic, round 2``; all other labels name a text.
-_SPOKEN = re.compile(r"^(?P<agent>.+), round \d+$")
 # The forms of those who give no score, where a call names none.
 _USUAL_FORMS = {"critic": "critique", "planner": "steps"}
 _USUAL_FORMS |= dict.fromkeys(("commander", "summarizer", "advocate", "aggregator"), "text")
@@ -95,26 +85,22 @@ class View:
         self.form = str(metadata.get("form") or usual)
         self.wanted = int(metadata.get("wanted") or 1)
         # ``advocate_2_3`` is the third advocate of answer 2, ``referee_4`` the fourth referee.
-        numbers = [int(number) for number in re.findall(r"\d+", self.agent)]
-        self.side = int(metadata.get("side") or (numbers[0] if numbers and numbers[0] in (1, 2) else 1))
+        numbers = [int(number) for number in re.findall(r"\d+", self.agent)] or [0]
+        self.side = int(metadata.get("side") or (numbers[0] if numbers[0] in (1, 2) else 1))
         # Several samples of one agent differ like several agents; the same call would get the same reply.
-        self.index = (numbers[-1] if numbers else 0) + int(metadata.get("sample") or 0)
-        low, high = metadata.get("low"), metadata.get("high")
-        self.low = 1.0 if low is None else float(low)
-        self.high = (10.0 if self.compares else 5.0) if high is None else float(high)
+        self.index = numbers[-1] + int(metadata.get("sample") or 0)
+        given = {name: value for name, value in metadata.items() if value is not None}
+        self.low = float(given.get("low", 1))
+        self.high = float(given.get("high", 10 if self.compares else 5))
         if self.low >= self.high:
             raise ValueError(f"a scale needs low < high, not low={self.low:g}, high={self.high:g}")
-        last = metadata.get("last_value")
-        self.last_values = () if last is None else tuple(last) if isinstance(last, Sequence) else (last,)
-        self._texts: dict[str, str] = {}
-        log = []
-        for label, text in sections:
-            if match := _SPOKEN.match(label):
-                log.append(Spoken(match["agent"], match["agent"].rstrip("_0123456789"), text))
-            else:
-                # The first of a name counts: what is judged stands before everything that agents have said.
-                self._texts.setdefault(label, text)
-        self.log, self.speech = tuple(log), self._texts.get("speech", "")
+        last = given.get("last_value", ())
+        self.last_values = tuple(last) if isinstance(last, Sequence) else (last,)
+        quoted = tuple(sections)
+        self.log = tuple(section for section in quoted if section.speaker)
+        # The first of a name counts: what is judged stands before everything that agents have said.
+        self._texts = {section.label: section.text for section in reversed(quoted) if not section.speaker}
+        self.speech = self._texts.get("speech", "")
 
     @cached_property
     def evidence(self) -> tuple[Evidence, ...]:
@@ -230,7 +216,7 @@ def distance(qualities: Qualities) -> float:
     return abs(qualities[0] - (0.5 if len(qualities) == 1 else qualities[1]))
 
 
-def topics(turns: Iterable[Spoken]) -> list[str]:
+def topics(turns: Iterable[Section]) -> list[str]:
     """Return the names of all features that turns speak of, in the order in which they first came up."""
     texts = [turn.text.lower() for turn in turns]
     return list(dict.fromkeys(name for text in texts for name in FEATURES if name in text))

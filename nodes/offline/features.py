@@ -194,10 +194,9 @@ def coverage_of_the_source(case: Case) -> Measured:
     """Measure how much of what the source says most often the text takes up."""
     frequent = Counter(case.source.stems).most_common(20)
     taken = [count for stem, count in frequent if stem in case.text.stem_set]
-    clause = (
-        f"{case.name} takes up {len(taken)} of the {len(frequent)} most frequent content words of the source"
-    )
-    return (ramp(sum(taken) / sum(count for _, count in frequent), 0.1, 0.9), clause) if frequent else None
+    how_many = f"{len(taken)} of the {len(frequent)} most frequent content words of the source"
+    quality = ramp(share(sum(taken), sum(count for _, count in frequent)), 0.1, 0.9)
+    return (quality, f"{case.name} takes up {how_many}") if frequent else None
 
 
 def new_content(case: Case) -> Measured:

@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Callable, Iterator, Mapping
 from itertools import cycle
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Any
 
 from langchain_core.language_models import LanguageModelInput
@@ -147,15 +147,10 @@ def as_json(response: Response, schemas: Mapping[str, Any], high: float | None =
 
 
 _FIELDS: dict[str, Callable[[Response], Any]] = {
-    "reasoning": lambda response: response.prose,
-    "feedback": lambda response: response.prose,
-    "score": lambda response: response.values[0],
-    "score_1": lambda response: response.values[0],
+    **dict.fromkeys(("reasoning", "feedback"), attrgetter("prose")),
+    **dict.fromkeys(("score", "score_1"), lambda response: response.values[0]),
     "score_2": lambda response: response.values[1],
-    "no_issue": lambda response: response.no_issue,
-    "winner": lambda response: response.winner,
-    "kind": lambda response: response.kind,
-    "answers": lambda response: response.answers,
+    **{name: attrgetter(name) for name in ("no_issue", "winner", "kind", "answers")},
     # Without the number at the start of each line, as a list in JSON has it.
     "steps": lambda response: [line.split(" ", 1)[1] for line in response.prose.splitlines()],
 }

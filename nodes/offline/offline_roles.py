@@ -92,7 +92,7 @@ def tie_breaker(view: View) -> Response:
 
 def referee(view: View) -> Response:
     """Score by the first impression and all that the others brought up, with the referee's own emphasis."""
-    names = topics(turn for turn in view.log if turn.agent != view.agent)
+    names = topics(turn for turn in view.log if turn.speaker != view.agent)
     heard = [piece for piece in view.evidence if piece.name in names]
     opening = f"Speaking as {shortened(view.persona, 8)}, I note this. " if view.persona else ""
     opening += f"I have considered what was said on {listed([p.name for p in heard])}. " if heard else ""
@@ -143,7 +143,7 @@ def advocate(view: View) -> Response:
     if view.role == "aggregator":
         made = [piece for piece in points if piece in view.raised("advocate")] or points
         return Response(shortened(f"This is the case for answer {view.side}. {sentences(made[:4])}", 150))
-    before = topics(turn for turn in view.log if turn.agent == view.agent)
+    before = topics(turn for turn in view.log if turn.speaker == view.agent)
     fresh = [piece for piece in points if piece.name not in before] or points
     # Each advocate of a team starts at another point, so that they do not all make the same two.
     start = max(view.index - 1, 0) % max(len(fresh), 1)

@@ -12,7 +12,7 @@ from .own_words import GAP, has_words, replaced, unwrapped
 from .shown import NOTHING, RepeatedError, Shown, fold, lacks_word
 from .vocabulary import pattern
 
-Scalar = str | int | float | bool | None
+Scalar = str | int | float | bool
 
 
 class Field(NamedTuple):
@@ -71,8 +71,6 @@ class StatedObject(NamedTuple):
 def closing_object(words: str) -> StatedObject | None:
     """Return the object on lines of its own that ends the reply; None where there is none."""
     text = words.rstrip("\x00\n ")
-    if not text.endswith("}"):
-        return None
     start = max(text.rfind("\n{"), text.rfind("\x00{")) + 1
     entries = decoded(text[start:]) if start > 0 else None
     return StatedObject(start, len(text), entries, None) if entries else None
@@ -99,7 +97,7 @@ def flat(tree: object, path: tuple[str, ...] = ()) -> Iterator[Field]:
         for index, value in enumerate(tree, start=1):
             is_only_object = len(tree) == 1 and isinstance(value, _Object | dict)
             yield from flat(value, path if is_only_object else (*path, str(index)))
-    elif tree is None or isinstance(tree, str | int | float | bool):
+    elif isinstance(tree, str | int | float | bool):  # null states nothing
         yield Field(path, tree)
 
 
@@ -145,10 +143,9 @@ def own_object(text: str, shown: Shown, names: Collection[str]) -> dict[str, Any
     Raises:
         RepeatedError: the text is an object that stands in them.
     """
-    whole = whole_object(text)
-    if whole is not None and is_repeated(whole, shown):
-        raise RepeatedError
-    if whole is not None:
+    if (whole := whole_object(text)) is not None:
+        if is_repeated(whole, shown):
+            raise RepeatedError
         return whole
     stated_objects = list(objects(text))
     own = [stated for stated in stated_objects if not _stands_in(stated.entries, shown)]
@@ -217,24 +214,21 @@ def _stands_in(entries: Sequence[Field], shown: Shown) -> bool:
     # A text with escapes may hold words that it does not spell.
     words = [entry.value for entry in entries if isinstance(entry.value, str)]
     texts = [text for text in shown.judged if "\\" in text or not any(lacks_word(text, w) for w in words)]
-    if not texts:
-        return False
-    stated = [("".join(entry.path[-1:]), _written(entry.value)) for entry in entries]
-    filled = [(name, values) for name, values in stated if fold(values[0]).flat.strip()]
-    fields = [[f"{name} {value}" for value in values] for name, values in filled]
+    fields = [spellings for entry in entries if (spellings := _spellings(entry))] if texts else []
     for text in texts if fields else ():
         # A model reprints what a text escapes as it looks: ``caf\\u00e9`` as ``café``.
-        spellings = [Shown((text,)), *([Shown((_without_escapes(text),))] if "\\" in text else [])]
-        if all(any(spelling.place_of(form) for spelling in spellings for form in field) for field in fields):
+        known = Shown(tuple({text, _without_escapes(text)}))
+        if all(any(map(known.place_of, spellings)) for spellings in fields):
             return True
     return False
 
 
-def _written(value: object) -> tuple[str, ...]:
-    """Return how a value may be written in a text."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return ("",) if value is None else (str(value),)
-    return (f"{value:g}", str(value), str(float(value)))
+def _spellings(entry: Field) -> list[str]:
+    """Return how a field may be written in a text; nothing of one without words."""
+    values = [str(entry.value)]
+    if isinstance(entry.value, int | float) and not isinstance(entry.value, bool):
+        values += [f"{entry.value:g}", str(float(entry.value))]
+    return [f"{''.join(entry.path[-1:])} {value}" for value in values] if fold(values[0]).flat.strip() else []
 
 
 @lru_cache(maxsize=256)

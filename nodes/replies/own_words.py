@@ -18,9 +18,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from .vocabulary import in_any_case, introduces, pattern, replacements
 
 # Characters whose plain form does not follow from their Unicode category.
-_UNPLAIN = "\u2044\u2215\u2212\u2015\u066b\u066c\u3010\u3011\u3014\u3015\u2028\u2029\x85"
-_SINGLE: dict[int, str | None] = dict(zip(map(ord, _UNPLAIN), "//-\u2014.,[][]\n\n\n", strict=True))
+_UNPLAIN = "\u2044\u2215\u2212\u2015\u2014\u3030\u066b\u066c\u3010\u3011\u3014\u3015\u2028\u2029\x85"
+_SINGLE: dict[int, str | None] = dict(
+    zip(map(ord, _UNPLAIN), "//-\u2014\u2014\u3030.,[][]\n\n\n", strict=True)
+)
 _SINGLE |= {0x3001: ", ", 0x3002: ". ", 0xFF61: ". ", 0x20E3: None, 0x00BD: ".5"}
+_SINGLE |= dict.fromkeys(range(0xFE00, 0xFE10))  # variation selectors, which are not seen
+_BY_CATEGORY: dict[str, str | None] = {"Cf": None, "Co": None, "Cs": None, "Zs": " ", "Pd": "-"}
 
 
 class CharMap(dict[int, str | None]):
@@ -36,18 +40,11 @@ class CharMap(dict[int, str | None]):
 
 
 def _plainer(char: str) -> str | None:
-    """Return digits and fullwidth forms as ASCII, and nothing for invisible characters."""
-    code = ord(char)
-    if 0xFF01 <= code <= 0xFF5E and not char.isalpha():
-        return chr(code - 0xFEE0)
+    """Return digits, blanks, dashes and fullwidth forms as ASCII, and nothing for invisible characters."""
+    if "\uff01" <= char <= "\uff5e" and not char.isalpha():
+        return chr(ord(char) - 0xFEE0)
     kind = unicodedata.category(char)
-    if kind == "Nd":
-        return str(unicodedata.decimal(char))
-    if kind in ("Cf", "Co", "Cs") or 0xFE00 <= code <= 0xFE0F:
-        return None
-    if kind == "Zs":
-        return " "
-    return "-" if kind == "Pd" and code not in (0x2014, 0x3030) else char
+    return str(unicodedata.decimal(char)) if kind == "Nd" else _BY_CATEGORY.get(kind, char)
 
 
 _PLAIN = CharMap(_plainer, _SINGLE)
@@ -198,10 +195,8 @@ def own_words(text: str, *, answers: bool = True, keep: bool = False) -> str:
         text, closing_object = (text[:start], text[start:]) if start >= 0 else (text, "")
     text = _BLOCK_QUOTE.sub(rf"{GAP}\1{GAP}" if keep else GAP, text)
     # A section of the prompt that a reply repeats and never closes reaches to the end.
-    sections = (
-        (start, end or stop, _PAIR if end else "") for start, _, stop, end in _sections(text, _OUR_FENCE)
-    )
-    text = both_ends(_without_code(replaced(text, sections), answers=answers, keep=keep))
+    ours = ((start, end or stop, _PAIR if end else "") for start, _, stop, end in _sections(text, _OUR_FENCE))
+    text = both_ends(_without_code(replaced(text, ours), answers=answers, keep=keep))
     quotes: list[tuple[int, int, str]] = []
     for start, inner, stop, end in _sections(text, _MARKUP_QUOTE):
         quotes += [(start, end, GAP + text[inner:stop].replace(GAP, "") * keep + GAP)] if end else []
@@ -305,7 +300,7 @@ def without_quotes(text: str, *, answers: bool = True, keep: bool = False) -> st
     'It says ~~. Score: 2'
     """
     passages: list[tuple[int, int, str]] = []
-    for start, stop in _outermost(_quotations(text)):
+    for start, stop in outermost(_quotations(text)):
         inside = text[start + 1 : stop - 1]
         is_code = text[start] == "`"
         own = _is_plain_code(text, start, stop) if is_code else answers and _is_answer(text, start, inside)
@@ -361,7 +356,8 @@ def _too_far(kind: str, start: int, at: int, text: str) -> bool:
     return len(between) > _LONGEST_APOSTROPHE_QUOTE or ("\n" if kind == "`" else "\n\n") in between
 
 
-def _outermost(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
+def outermost(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return spans in their order, without those inside others; those that overlap are made one."""
     kept: list[tuple[int, int]] = []
     for start, stop in sorted(spans, key=lambda span: (span[0], -span[1])):
         if not kept or start >= kept[-1][1]:
@@ -373,9 +369,7 @@ def _outermost(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
 
 def _is_plain_code(text: str, start: int, stop: int) -> bool:
     """Whether a code span is emphasis and no quotation: one short word or value, or a whole line."""
-    line_start = text.rfind("\n", max(0, start - 8), start) + 1 or max(0, start - 8)
-    line_end = text.find("\n", stop, stop + 8)
-    around = text[line_start:start] + text[stop : line_end if line_end >= 0 else stop + 8]
+    around = text[max(0, start - 8) : start].rpartition("\n")[2] + text[stop : stop + 8].partition("\n")[0]
     value = re.fullmatch(r"[\[(]{0,2}[\w./>=-]{1,12}[\])]{0,2}", text[start + 1 : stop - 1])
     return not around.strip(" *_-.#") or value is not None
 
@@ -390,11 +384,7 @@ def _is_answer(text: str, start: int, inside: str) -> bool:
 
 # A table row with a label in its first cell.
 _ROW = re.compile(r"^\|([^|\n]{0,80})\|([^\n]{0,200})\|$", re.MULTILINE)
-_BOXED = re.compile(r"\\(?:boxed|text|textbf|mathbf)\{([^{}\n]{1,60})\}")
-_MATHS = re.compile(r"\$\$? ?([^$\n]{1,24}?) ?\$\$?|\\[(\[] ?([^\\\n]{1,24}?) ?\\[)\]]")
 _VALUE_TAG = pattern("value_tag")
-_STYLE_TAG = in_any_case(r"</?(?:b|i|u|p|em|strong|span|div|mark)>|<br ?/?>")
-_CITE_DASH = re.compile(r"(?<=\w)—(?=\w)")
 
 
 def unmarked(text: str) -> str:
@@ -403,14 +393,10 @@ def unmarked(text: str) -> str:
     >>> unmarked("## **Final score:** 4\\n| Fluency | 3 |\\n<score>4</score> $\\\\boxed{4}$")
     'Final score: 4\\nFluency: 3\\nscore: 4\\n 4'
     """
-    if "<" in text:
-        text = _VALUE_TAG.sub(lambda m: f"{m[1].replace('_', ' ')}: {m[2].strip()}\n", text)
-        text = _STYLE_TAG.sub("", text)
-    if "\\" in text or "$" in text:
-        text = _MATHS.sub(lambda m: m[1] or m[2], _BOXED.sub(r"\1", text))
+    text = _VALUE_TAG.sub(lambda m: f"{m[1].replace('_', ' ')}: {m[2].strip()}\n", text)
     for markup, left in _UNMARKED:
         text = markup.sub(left, text)
-    return _CITE_DASH.sub(" — ", _ROW.sub(_row, text) if "|" in text else text)
+    return _ROW.sub(_row, text)
 
 
 def _row(match: re.Match[str]) -> str:

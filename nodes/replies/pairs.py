@@ -13,7 +13,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from typing import ClassVar
 
 from .json_fields import Field, spelled
@@ -26,6 +25,7 @@ from .vocabulary import (
     ends_phrase,
     in_any_case,
     marked,
+    maximum,
     number_at,
     pattern,
     qualifier_of,
@@ -98,8 +98,8 @@ class _Pairs(Grammar[Pair]):
     def find(self, words: str) -> list[Statement[Pair]]:
         pairs = [*_tuples(words), *_named_pairs(words), *_sides(words)]
         line = words.partition("\n")[0]
-        if (match := _WHOLE_LINE.fullmatch(line.strip())) and (scores := _two(match.groups())):
-            pairs.insert(0, Statement(Strength.FIRST_LINE, 0, len(line), scores))
+        if match := _COMMA_LINE.fullmatch(line.strip()) or _WHOLE_LINE.fullmatch(line.strip()):
+            pairs.insert(0, Statement(Strength.FIRST_LINE, 0, len(line), _two(match)))
         if any(pair.strength > Strength.CRITERION for pair in pairs):
             return strongest(pairs)[-1:]
         # Only pairs of criteria: a single criterion is the final pair, several are none.
@@ -108,65 +108,61 @@ class _Pairs(Grammar[Pair]):
 
 # --- two numbers beside each other ----------------------------------------------------------------------------------
 
-_WHOLE_LINE = pattern("pair_line", flags=0)
+_COMMA_LINE, _WHOLE_LINE = pattern("pair_line_with_commas", flags=0), pattern("pair_line", flags=0)
 _TUPLE = pattern("tuple", flags=0)
 _NAMED_PAIR = pattern("named_pair")
 # The last ones count; without a limit, a reply full of tuples would take long for nothing.
 _MOST_TUPLES = 200
 
 
-def _two(groups: Sequence[str | None]) -> Pair | None:
-    """Return the two scores in the groups of a pair's pattern: value, maximum, value, maximum."""
-    # Of the alternatives of four groups each, all but one are unset.
-    first, limit, second, second_limit = groups[:4] if groups[0] is not None else groups[4:8]
-    values = value_of(first or ""), value_of(second or "")
-    if values[0] is None or values[1] is None:
-        return None
-    limits = [float(part) if part else None for part in (limit, second_limit or limit)]
-    return Number((values[0],), limits[0]), Number((values[1],), limits[1])
+def _two(match: re.Match[str]) -> Pair:
+    """Return the two scores that a form has matched; its last groups are value, maximum, value, maximum."""
+    first, limit, second, second_limit = match.groups(default="")[-4:]
+    scores = ((first, limit), (second, second_limit or limit))
+    # A run of digits beyond all measure is infinity, which is off every scale.
+    one, other = (Number((float(n.replace(",", ".")),), float(most) if most else None) for n, most in scores)
+    return one, other
 
 
 def _tuples(text: str) -> Iterator[Statement[Pair]]:
     """Find ``(95, 87)`` behind a label or on a line of its own."""
     for match in list(_TUPLE.finditer(text))[-_MOST_TUPLES:]:
-        scores = _two(match.groups())
         before = text[max(0, match.start() - 100) : match.start()].rpartition("\n")[2]
         context = before.strip(" -•:=\x00") or _heading(text, match.start())
-        strength = _strength(context, alone=not before.strip(" -•\x00"))
-        if scores and strength is not None:
-            yield Statement(strength, *match.span(), scores, context.casefold())
+        strength = _strength(context, None if before.strip(" -•\x00") else Strength.OWN_LINE)
+        if strength is not None:
+            yield Statement(strength, *match.span(), _two(match), context.casefold())
 
 
 def _named_pairs(text: str) -> Iterator[Statement[Pair]]:
     """Find ``Total: 95, 87``, ``Scores: 8 and 7``."""
     for match in _NAMED_PAIR.finditer(text):
-        scores = _two(match.groups()[1:])
-        before = text[max(0, match.start() - 60) : match.start()]
-        strength = _strength(f"{qualifier_of(before).words} {match['label']}", alone=False)
-        if scores and strength is not None and ends_phrase(text, match.end()):
-            yield Statement(strength, *match.span(), scores, match["label"].casefold())
+        strength = _strength(f"{qualifier_of(text, match.start()).words} {match['label']}")
+        if strength is not None and ends_phrase(text, match.end()):
+            yield Statement(strength, *match.span(), _two(match), match["label"].casefold())
 
 
 _REVISION = pattern("revision")
 
 
-def _strength(context: str, *, alone: bool) -> Strength | None:
+def _strength(context: str, alone: Strength | None = None) -> Strength | None:
     """Return the strength of a pair that stands behind ``context`` (the words of its line, or its heading).
 
-    None where the pair does not count: it is another agent's, or only talked about.
+    None where the pair does not count: it is another agent's, or only talked about. ``alone`` is the strength of one
+    that has its line to itself and no heading.
     """
     label = re.split(r"[.;!?] ", context)[-1].casefold()
     if _FINAL.search(label):
         return Strength.FINAL
     scores = _SCORES.search(label)
     if scores:
-        qualifier = qualifier_of(label[: scores.start()])
+        qualifier = qualifier_of(label, scores.start())
         if qualifier.is_of_others:
             return None
         plainly = qualifier.is_plain or re.search(r"\b(?:give|assign|the|are|is)\b", label)
         return Strength.LABEL if plainly else Strength.CRITERION
     if alone:
-        return Strength.CRITERION if label else Strength.OWN_LINE
+        return Strength.CRITERION if label else alone
     return Strength.CRITERION if re.fullmatch(r"[^\W\d][^\n]{0,60}", context) and context == label else None
 
 
@@ -191,23 +187,18 @@ _CLOSE = 20
 
 def _sides(text: str) -> Iterator[Statement[Pair]]:
     """Pair the scores that each text is given by name, within the same strength and subject."""
-
-    def alike(score: tuple[str, Statement[Number]]) -> tuple[int, str]:
-        return score[1].strength, score[1].subject
-
-    scores = sorted([*_side_lines(text), *_side_prose(text)], key=alike)
-    for (_, subject), group in groupby(scores, alike):
-        last = dict(sorted(group, key=lambda score: score[1].at))
-        if len(last) < 2:
-            continue
-        near, far = sorted(last.values(), key=lambda score: score.at)
-        close = far.at - near.end <= _CLOSE
-        spans = ((near.at, far.end),) if close else (near.spans[0], far.spans[0])
-        value = last["1"].value, last["2"].value
-        yield Statement(near.strength, far.at, far.end, value, subject, spans)
+    alike: dict[tuple[Strength, str], dict[str, Statement[Number]]] = {}
+    for side, score in sorted([*_side_lines(text), *_side_prose(text)], key=lambda named: named[1].at):
+        alike.setdefault((score.strength, score.subject), {})[side] = score
+    for (strength, subject), last in alike.items():
+        if len(last) == 2:
+            near, far = sorted(last.values(), key=lambda score: score.at)
+            close = far.at - near.end <= _CLOSE
+            spans = ((near.at, far.end),) if close else (*near.spans, *far.spans)
+            yield Statement(strength, far.at, far.end, (last["1"].value, last["2"].value), subject, spans)
     for match in _BOTH.finditer(text):
-        if score := number_at(text, match):
-            yield Statement(Strength.PHRASE, *match.span(), (score[0], score[0]))
+        if number := number_at(text, match):
+            yield Statement(Strength.PHRASE, *match.span(), (number[0], number[0]))
 
 
 def _side_lines(text: str) -> Iterator[tuple[str, Statement[Number]]]:
@@ -220,9 +211,7 @@ def _side_lines(text: str) -> Iterator[tuple[str, Statement[Number]]]:
         context = re.split(r"[①②]", before)[0].strip(" -•:*\x00") or _heading(text, match.start())
         context = re.sub(r"\W*\b(?:of|for)\Z", "", context)
         named = _SCORES.search(match[0]) or _FINAL.search(match[0])
-        strength = _strength(f"{context} {named[0]}" if named else context, alone=True)
-        if strength == Strength.OWN_LINE:
-            strength = Strength.LABEL
+        strength = _strength(f"{context} {named[0]}" if named else context, Strength.LABEL)
         side = side_of(match["index"] or match["side"])
         if strength is not None and side is not None:
             subject = context.casefold() if strength == Strength.CRITERION else ""
@@ -236,6 +225,5 @@ def _side_prose(text: str) -> Iterator[tuple[str, Statement[Number]]]:
         end, value = match.end(f"value{before}"), value_of(match[f"value{before}"])
         side = side_of(match[f"side{before}"])
         if value is not None and side is not None and (before or ends_phrase(text, end)):
-            limit = re.match(r" ?(?:/|out of) ?(\d+)", text[end : end + 16])
-            number = Number((value,), float(limit[1]) if limit else None)
-            yield side, Statement(Strength.PHRASE, match.start(), match.end(), number)
+            number = Number((value,), maximum(text, end)[0])
+            yield side, Statement(Strength.PHRASE, *match.span(), number)

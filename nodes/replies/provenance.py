@@ -18,8 +18,8 @@ from functools import lru_cache
 from typing import ClassVar, Generic, NamedTuple, TypeVar
 
 from .json_fields import Field, closing_object, objects
-from .own_words import GAP, both_ends, plain, replaced, unmarked
-from .shown import NOTHING, Place, RepeatedError, Shown, latin, tells
+from .own_words import GAP, both_ends, outermost, plain, replaced, unmarked
+from .shown import NOTHING, Place, RepeatedError, Shown, fold, latin
 from .vocabulary import SCORE_WORDS, any_of, in_any_case, introduces, pattern
 
 Span = tuple[int, int]
@@ -29,6 +29,7 @@ ValueT = TypeVar("ValueT")
 class Strength(IntEnum):
     """How clearly the form of a statement says that it is the verdict; no reader knows all of these forms."""
 
+    UNLIKELY = auto()
     COMPARISON = auto()
     BARE = auto()
     FRACTION = auto()
@@ -101,12 +102,10 @@ class Grammar(ABC, Generic[ValueT]):
     def statements(self, words: str) -> Statements[ValueT]:
         """Return the statements that count in a text, also those of an object that closes it."""
         # Such an object is a line with a label like any other.
-        closing = closing_object(words) if self.is_answer and "}" in words else None
+        closing = closing_object(words) if self.is_answer else None
         values = self.from_fields(closing.entries) if closing else ()
-        if closing is None or not values:
-            return self.find(words)
-        before = self.find(words[: closing.start])
-        if before and before[0].strength > Strength.LABEL:
+        before = self.find(words[: closing.start] if closing and values else words)
+        if closing is None or not values or (before and before[0].strength > Strength.LABEL):
             return before
         return [Statement(Strength.LABEL, closing.start, closing.end, value) for value in values]
 
@@ -166,9 +165,7 @@ def own_among(words: str, shown: Shown, grammar: Grammar[ValueT]) -> Statements[
         for statement in statements:
             origins |= _origins(words, statement, shown, grammar)
         worst = max(origins.values(), key=lambda origin: origin.doubt)
-        if worst.doubt == _Doubt.EMBEDDED and _OWN in origins.values():
-            worst = _OWN
-        if worst.doubt == _Doubt.OWN:
+        if worst.doubt == _Doubt.OWN or (worst.doubt == _Doubt.EMBEDDED and _OWN in origins.values()):
             return _chosen(statements, doubtful, doubt)
         if worst.doubt < _Doubt.REPRINTED and not doubtful:
             doubtful, doubt = statements, worst
@@ -212,12 +209,9 @@ def _without(words: str, removed: Sequence[Span], shown: Shown) -> str:
             plain = many or _is_plain(words, *span)
             if many or _origin(words, span, shown, plain=plain).doubt == _Doubt.REPRINTED:
                 spans.add(span)
-    passages: list[tuple[int, int, str]] = []
-    for at, end in sorted(spans):
-        if not passages or at >= passages[-1][1]:
-            # Two, for an odd number of gaps means that a quotation is open.
-            passages.append((at, end, GAP * (2 + words.count(GAP, at, end) % 2)))
-    return replaced(words, passages)
+    # Two gaps, for an odd number of them means that a quotation is open.
+    gaps = ((at, end, GAP * (2 + words.count(GAP, at, end) % 2)) for at, end in outermost(spans))
+    return replaced(words, gaps)
 
 
 def _origins(
@@ -337,7 +331,7 @@ def _passage(words: str, span: Span, shown: Shown) -> tuple[int, int, Place] | N
     place = shown.place_of(lines[0])
     if place is None and len(lines) > 2 and all(shown.place_of(line) for line in lines[1:]):
         return at, end, shown.place_of(lines[-1]) or "judged"
-    if place is None and tells(words[at:end]):
+    if place is None and fold(words[at:end]).tells:
         return None
     before = [match.start() for match in _WORD.finditer(words, max(0, at - 900), at)][-_MOST_WORDS:]
     if place is None and before:

@@ -25,7 +25,6 @@ from .vocabulary import (
     NUMBERED_LINE,
     VALUE,
     Number,
-    Qualifier,
     any_of,
     ends_line,
     ends_phrase,
@@ -115,49 +114,39 @@ class _Scores(Grammar[Number]):
         return []
 
     def _in_field(self, entry: Field) -> Number | None:
-        if entry.value is None or isinstance(entry.value, bool) or entry.name in _PROSE_KEYS:
+        if isinstance(entry.value, bool) or entry.name in _PROSE_KEYS:
             return None
         if not isinstance(entry.value, str):
             return Number((float(entry.value),))
         if len(entry.value) > 40:  # prose, whose numbers may be about anything
             return None
-        if (value := value_of(entry.value)) is not None:
-            return Number((value,))
         scores = _Scores(self.low, self.high).find(self.prepare(plain(entry.value)))
         values = tuple(value for score in scores for value in score.value.values)
         return Number(values, scores[-1].value.out_of) if scores else None
 
     def find(self, words: str) -> list[Score]:
         """Return the last of the strongest statements, or all of them where each is about a subject of its own."""
-        statements = [*_bracketed(words), *_labelled(words), *_phrases(words), *_criteria(words, self.aspect)]
-        statements = _outside_lists(words, statements)
-        if any(statement.strength >= Strength.LABEL for statement in statements):
-            return _last_of_strongest(statements)
-        phrases = [statement for statement in statements if statement.strength == Strength.PHRASE]
-        criteria = [statement for statement in statements if statement.strength == Strength.CRITERION]
-        low, high = self.low, self.high
-        # A phrase such as "gives 12 reasons" is told from a score by the scale; only if nothing weaker is stated
-        # either does a phrase off the scale count, which is then an error. Several criteria are no score of the whole.
-        return _last_of_strongest(
-            [phrase for phrase in phrases if all(low <= value <= high for value in phrase.value.values)]
-            or (criteria if len({statement.subject for statement in criteria}) == 1 else [])
-            or [*_fractions(words, self.high)]
-            or ([] if criteria else _bare(words))
-            or phrases
-        )
+        statements = [*_bracketed(words), *_labelled(words)]
+        statements += [*_phrases(words, self.aspect), *_criteria(words, self.aspect)]
+        statements = [self._weighed(statement) for statement in _outside_lists(words, statements)]
+        criteria = {score.subject for score in statements if score.strength == Strength.CRITERION}
+        if len(criteria) > 1:  # which are no score of the whole
+            statements = [score for score in statements if score.strength != Strength.CRITERION]
+        if all(score.strength == Strength.UNLIKELY for score in statements):
+            statements += [*_fractions(words, self.high), *([] if criteria else _bare(words))]
+        finalists = strongest(statements)
+        subjects = {statement.subject for statement in finalists}
+        # Nor does "Score for style: 4. Score for content: 2." state one; the values then contradict each other.
+        # Numbers on lines of their own have one subject, and contradict each other too.
+        many = len(subjects) > 1 and "" not in subjects
+        bare = any(statement.strength == Strength.BARE for statement in finalists)
+        return finalists if many or bare else finalists[-1:]
 
-
-def _last_of_strongest(statements: Sequence[Score]) -> list[Score]:
-    """Return the last of the strongest statements; all of them where they are about different subjects.
-
-    "Score for style: 4. Score for content: 2." states no score of the whole; the values then contradict each other.
-    Numbers on lines of their own have one subject, and contradict each other too.
-    """
-    finalists = strongest(statements)
-    subjects = {statement.subject for statement in finalists}
-    if (len(subjects) > 1 and "" not in subjects) or (finalists and finalists[0].strength == Strength.BARE):
-        return finalists
-    return finalists[-1:]
+    def _weighed(self, score: Score) -> Score:
+        """Return a statement; a phrase off the scale is most likely none, as in "gives 12 reasons"."""
+        on_scale = all(self.low <= value <= self.high for value in score.value.values)
+        is_phrase = score.strength == Strength.PHRASE
+        return score if on_scale or not is_phrase else score._replace(strength=Strength.UNLIKELY)
 
 
 # A line that begins as a list item does: ``- ``, ``2. ``, ``(3) ``.
@@ -213,7 +202,7 @@ def _labelled(words: str) -> Iterator[Score]:
             # "Scores:" and then "1. Coherence ...": the 1 numbers a list.
             if "\n" in between and match["value"] == "1" and not ends_line(words, match.end("value")):
                 continue
-            qualifier = qualifier_of(words[max(0, match.start() - 60) : match.start()])
+            qualifier = qualifier_of(words, match.start())
             prose = form is _STATED or not _SEPARATED.search(between)
             if qualifier.is_of_others or (prose and is_doubted(words, match)):
                 continue
@@ -237,12 +226,16 @@ def _labelled(words: str) -> Iterator[Score]:
 _OF, _GIVING = pattern("score_of"), pattern("score_given")
 
 
-def _phrases(words: str) -> Iterator[Score]:
-    """Find ``a score of 4 out of 5``, ``I would give it a 3``."""
-    for match in (*_OF.finditer(words), *_GIVING.finditer(words)):
+def _phrases(words: str, aspect: str | None) -> Iterator[Score]:
+    """Find ``a score of 4 out of 5``, ``I would give it a 3``, ``The coherence of the summary is 3``."""
+    matches = [*_OF.finditer(words), *_GIVING.finditer(words)]
+    if aspect is not None:
+        thing = r"(?:[\w'\u2019-]{1,24} ){0,5}?[\w'\u2019-]{1,24}"
+        sentence = rf"\b{re.escape(aspect)}(?: (?:of|for) {thing})?{any_of('copula')} {VALUE}"
+        matches += re.finditer(sentence, words, re.IGNORECASE)
+    for match in matches:
         is_of = match.re is _OF
-        before = words[max(0, match.start() - 60) : match.start()]
-        qualifier = qualifier_of(before) if is_of else Qualifier()
+        qualifier = qualifier_of(words, match.start() if is_of else 0)
         if qualifier.is_of_others or is_doubted(words, match):
             continue
         statement = _statement(words, match, Strength.FINAL if qualifier.is_final else Strength.PHRASE)
@@ -262,14 +255,6 @@ _OWN_LABEL_WORDS = word_set("overall final my the score rating for of summary's 
 
 def _criteria(words: str, aspect: str | None) -> Iterator[Score]:
     """Find ``Coherence: 3``, a criterion's line; the line of the aspect that was asked for is a score line."""
-    if aspect is not None:
-        # ``The coherence of the summary is 3``
-        thing = r"(?:[\w'\u2019-]{1,24} ){0,5}?[\w'\u2019-]{1,24}"
-        sentence = rf"\b{re.escape(aspect)}(?: (?:of|for) {thing})?{any_of('copula')} {VALUE}"
-        for match in re.finditer(sentence, words, re.IGNORECASE):
-            statement = _statement(words, match, Strength.PHRASE)
-            if statement and not is_doubted(words, match) and ends_phrase(words, match.end("value")):
-                yield statement
     for match in _CRITERION.finditer(words):
         label = match["label"].strip().casefold()
         # ``overall coherence`` is the aspect's own label, ``coherence of style`` is not.

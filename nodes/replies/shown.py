@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
@@ -34,7 +34,6 @@ def _letter(char: str, other: str) -> str | None:
 
 _WORDS_ALONE = CharMap(lambda char: _letter(char, " "))
 _LATIN = CharMap(lambda char: _letter(char, char))
-_LABEL_OF_SPEECH = re.compile(r", round \d+\Z")
 _TELLING = re.compile(rf"[^\W\d]{{2}}|{_OPENING}")
 # Where a line is parted, for a number or a letter that is a sentence of its own.
 _PARTS = re.compile(r"(?<=[.!?:]) +|\n")
@@ -51,7 +50,7 @@ class Shown:
     judged: tuple[str, ...] = ()
     speeches: tuple[str, ...] = ()
     # What a reader has done to the reply that it compares with the texts; no part of what was shown.
-    _prepare: Callable[[str], str] = field(default=str, init=False, compare=False, repr=False)
+    prepare: Callable[[str], str] = field(default=str, kw_only=True, compare=False, repr=False)
 
     @classmethod
     def in_prompt(cls, prompt: str, agent: str = "") -> Shown:
@@ -62,26 +61,14 @@ class Shown:
         >>> Shown.in_prompt("\\n".join(shown), agent="scorer")
         Shown(judged=('A.',), speeches=('B.',))
         """
-        judged: list[str] = []
-        speeches: list[str] = []
-        for section in fenced_sections(prompt):
-            speech = _LABEL_OF_SPEECH.search(section.label)
-            if speech is None:
-                judged.append(section.text)
-            elif section.label[: speech.start()] != agent:
-                speeches.append(section.text)
+        sections = fenced_sections(prompt)
+        judged = (section.text for section in sections if not section.speaker)
+        speeches = (section.text for section in sections if section.speaker not in ("", agent))
         return cls(tuple(judged), tuple(speeches))
 
     def of(self, place: Place | None) -> Shown:
         """Return the texts of one place: agents say again how they introduce what they repeat of a judged text."""
-        texts = Shown(self.judged) if place == "judged" else Shown((), self.speeches)
-        return texts.prepared(self._prepare)
-
-    def prepared(self, prepare: Callable[[str], str]) -> Shown:
-        """Return the same texts; ``prepare`` is what a reader does to a reply before it takes passages from it."""
-        texts = Shown(self.judged, self.speeches)
-        object.__setattr__(texts, "_prepare", prepare)
-        return texts
+        return replace(self, speeches=()) if place == "judged" else replace(self, judged=())
 
     def place_of(self, passage: str) -> Place | None:
         """Return where a part of a reply stands word for word; None where it stands in none of the texts.
@@ -89,12 +76,14 @@ class Shown:
         >>> Shown(judged=("It ends: **SCORE** -\\n5",)).place_of("Score: 5")
         'judged'
         """
-        places: list[tuple[Place, str]] = [("judged", text) for text in self.judged]
-        places += [("said", text) for text in self.speeches]
-        places = [(place, text) for place, text in places if not lacks_word(text, passage)]
-        if not places or not (folded := fold(passage)).flat.strip():
-            return None
-        return next((place for place, text in places if _holds(text, folded, self._prepare)), None)
+        places: dict[Place, tuple[str, ...]] = {"judged": self.judged, "said": self.speeches}
+        for place, texts in places.items():
+            known = [text for text in texts if not lacks_word(text, passage)]
+            if not known or not (folded := fold(passage)).flat.strip():
+                continue
+            if any(_holds(text, folded, self.prepare) for text in known):
+                return place
+        return None
 
 
 NOTHING = Shown()
@@ -130,11 +119,6 @@ def fold(text: str) -> Folded:
     text = text.translate(_WORDS_ALONE).casefold()
     lines = (" ".join(line.split()) for line in text.split("\n"))
     return Folded(f" {' '.join(text.split())} ", "\n".join(["", *lines, ""]))
-
-
-def tells(passage: str) -> bool:
-    """Tell whether a passage says enough to be found again; see ``Folded.tells``."""
-    return fold(passage).tells
 
 
 def lacks_word(text: str, passage: str) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
 from typing import ClassVar, TypeVar
@@ -51,7 +52,7 @@ def own_statements(reply: str, shown: Shown, grammar: Grammar[ValueT]) -> tuple[
         return [Statement(Strength.LABEL, 0, 0, value) for value in grammar.from_fields(entries)], ""
     words = unmarked(own_words(whole, answers=grammar.is_answer, keep=shown != NOTHING))
     try:
-        own = own_among(grammar.prepare(words), shown.prepared(grammar.prepare), grammar)
+        own = own_among(grammar.prepare(words), replace(shown, prepare=grammar.prepare), grammar)
     except RepeatedError as error:
         raise repeated(reply, grammar.what) from error
     return own, words
@@ -103,12 +104,12 @@ def possible_answers(reply: str, shown: Shown) -> list[str]:
     contexts = Shown(tuple(_unescaped(text) for text in texts))
     tags = list(MARK.finditer(reply))
     tags = tags if len(tags) <= 2 * _MOST_TAGS else tags[:_MOST_TAGS] + tags[-_MOST_TAGS:]
-    own = [tag for tag in tags if not _is_quoted(reply, tag, contexts)]
     # What opens at the very beginning is reasoning, and the whole reply no answer.
-    opened = any(tag.start() == 0 and OPENING.match(tag[0]) for tag in own)
-    ends = [tag.end() for tag in own if not OPENING.match(tag[0])]
+    opened = OPENING.match(reply) and tags[0].start() == 0 and not _is_quoted(reply, tags[0], contexts)
+    closing = [tag for tag in tags if not OPENING.match(tag[0])]
+    ends = [tag.end() for tag in closing if not _is_quoted(reply, tag, contexts)]
     if opened and not ends:
-        ends = [tag.end() for tag in tags if not OPENING.match(tag[0])]
+        ends = [tag.end() for tag in closing]
     starts = [*([] if opened else [0]), *ends[:_MOST_READINGS], *ends[-1:]]
     return [_FINAL_MARKS.sub("", reply[start:]).strip() for start in dict.fromkeys(starts)] or [""]
 
@@ -253,10 +254,9 @@ class _Declarations(Grammar[bool]):
         places = [line for at, line in enumerate(lines) if _declares(lines, at, _ALONE, 80)][-1:]
         if not places:
             parts = _pieces(words, _SENTENCE_END)
-            ends = {0, len(parts) - 1} if parts else ()
-            places = [parts[at] for at in ends if _declares(parts, at, _DECLARATION, 600)][:1]
-        spans = [(at, match) for at, piece in places if (match := _ANYWHERE.search(piece))]
-        return [Statement(Strength.OWN_LINE, at + m.start(), at + m.end(), True) for at, m in spans]
+            places = [parts[at] for at in {0, len(parts) - 1} if _declares(parts, at, _DECLARATION, 600)][:1]
+        spans = [next(_ANYWHERE.finditer(words, at)).span() for at, _ in places]
+        return [Statement(Strength.OWN_LINE, *span, True) for span in spans]
 
 
 def declares_no_issue(text: str, *, shown: Shown = NOTHING) -> bool:

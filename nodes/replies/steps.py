@@ -26,8 +26,7 @@ def read_steps(text: str) -> tuple[str, ...]:
     lines = [_MARKUP.sub("", line).rstrip() for line in text.splitlines()]
     # Numbers come first: bullets inside a numbered list are parts of its steps.
     for form in (_NUMBERED, _BULLET):
-        if any(form.match(line.lstrip("# ")) for line in lines):
-            steps = _items(lines, form)
+        if steps := _items(lines, form):
             for step in steps:
                 if not has_words(step):
                     raise ReplyError(f"The list has a step without words: {step[:60]!r}.", text)

@@ -88,23 +88,20 @@ class Qualifier(NamedTuple):
         is_of_others: they make it another agent's score, or one only talked about: ``the initial``.
     """
 
-    words: str = ""
-    is_final: bool = False
-    is_plain: bool = True
-    is_of_others: bool = False
+    words: str
+    is_final: bool
+    is_plain: bool
+    is_of_others: bool
 
 
-def qualifier_of(before: str) -> Qualifier:
-    """Return what qualifies a score word behind this text."""
-    clause = re.split(r"[.,;:!?()\[\]\n\x00—]|\d|(?<!\w)- ", before[-60:])[-1]
-    words = clause.strip().casefold()
-    final = re.search(rf"\b{FINAL_WORDS}\b", words) is not None
-    return Qualifier(
-        words,
-        final or words.endswith(("最终", "最終", "综合", "総合", "최종")),
-        _PLAIN_QUALIFIERS.issuperset(words.split()),
-        any(word in _OTHERS for word in re.split(r"[\s'’]+", words)[-3:]),
-    )
+def qualifier_of(words: str, at: int) -> Qualifier:
+    """Return what qualifies the score word that stands at this place."""
+    clause = re.split(r"[.,;:!?()\[\]\n\x00—]|\d|(?<!\w)- ", words[max(0, at - 60) : at])[-1]
+    qualifier = clause.strip().casefold()
+    is_final = re.search(rf"\b{FINAL_WORDS}\b|(?:最终|最終|综合|総合|최종)\Z", qualifier) is not None
+    is_plain = _PLAIN_QUALIFIERS.issuperset(qualifier.split())
+    is_of_others = not _OTHERS.isdisjoint(re.split(r"[\s'’]+", qualifier)[-3:])
+    return Qualifier(qualifier, is_final, is_plain, is_of_others)
 
 
 # --- numbers --------------------------------------------------------------------------------------------------------
@@ -114,9 +111,8 @@ _LANGUAGES = WORDS["number_words"].splitlines()
 _NUMBER_WORDS = {word: float(n) for line in reversed(_LANGUAGES) for n, word in enumerate(line.split())}
 _NUMBER_WORDS |= {"两": 2.0, "une": 1.0, "una": 1.0, "eine": 1.0, "〇": 0.0}
 WORDS["in_words"] = " ".join(_NUMBER_WORDS)
+_NUMBER_WORDS |= {f"{word} and a half": value + 0.5 for word, value in _NUMBER_WORDS.items()}
 
-# A longer run of digits is taken for infinity, which is off every scale, and not converted.
-_LONGEST_NUMBER = 60
 NUMBERED_LINE = re.compile(r"^\(?\d{1,2}[.)] ", re.MULTILINE)
 """Begins a line of a numbered list; where several lines begin so, the numbers are no values."""
 
@@ -131,13 +127,8 @@ def value_of(number: str) -> float | None:
     (3.5, 1250.0, 4.0, 2.5, None)
     """
     text = number.strip().casefold()
-    if len(text) > _LONGEST_NUMBER:
-        return math.inf
     if text in _NUMBER_WORDS:
         return _NUMBER_WORDS[text]
-    whole, half, _ = text.partition(" and a half")
-    if half and whole in _NUMBER_WORDS:
-        return _NUMBER_WORDS[whole] + 0.5
     whole, point, tenth = text.partition(" point ")
     if point and whole in _NUMBER_WORDS and tenth in _NUMBER_WORDS:
         return _NUMBER_WORDS[whole] + _NUMBER_WORDS[tenth] / 10
@@ -244,13 +235,11 @@ _DOUBTED_AFTER = pattern("doubted_after")
 def is_doubted(words: str, match: re.Match[str]) -> bool:
     """Whether a phrase with a group ``value`` denies, compares or supposes its value, or reports another agent's."""
     before = words[max(0, match.start() - 80) : match.start()].replace("\u2019", "'").rpartition("\n")[2]
+    if _DOUBTED_BEFORE.search(before) or _DOUBTED_AFTER.match(words, match.end("value")):
+        return True
     inner = words[match.start() : match.start("value")]
-    denied_inside = _DOUBTED_BEFORE.search((before + inner).rpartition("\n")[2])
-    return bool(
-        _DOUBTED_BEFORE.search(before)
-        or (denied_inside and not re.search(r"\b(?:from|of both)\b", inner))
-        or _DOUBTED_AFTER.match(words, match.end("value"))
-    )
+    denied = _DOUBTED_BEFORE.search((before + inner).rpartition("\n")[2])
+    return denied is not None and not re.search(r"\b(?:from|of both)\b", inner)
 
 
 # --- verdicts of the agent's own ------------------------------------------------------------------------------------
@@ -290,8 +279,7 @@ def marked(words: str) -> str:
     """
 
     def mark(match: re.Match[str]) -> str:
-        name = match["letter"] or match["sign"] or match["rank"] or match["order"]
-        return FIRST if side_of(name) == "1" else SECOND
+        return FIRST if side_of(match[match.lastgroup or 0]) == "1" else SECOND
 
     return _NAME.sub(mark, words.replace(FIRST, " ").replace(SECOND, " ").replace("\u2019", "'"))
 

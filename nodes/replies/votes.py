@@ -68,7 +68,7 @@ class _Votes(Grammar[Vote]):
 
     def find(self, words: str) -> list[Statement[Vote]]:
         """Return all formal verdicts, which must agree, or else the last of the strongest."""
-        forms = (_bracketed, _labelled, _relations_and_pairs, _sentences, _lines, _closing_comparison)
+        forms = (_formal, _labelled, _binary_pairs, _sentences, _lines, _closing_comparison)
         matches = [match for form in forms for match in form(words)]
         votes = strongest([match for match in matches if match.conclusive or not self.concluded])
         # Of sentences the last one counts, since a judge may change its mind.
@@ -84,7 +84,7 @@ _RELATION = re.compile(r"([AB12①②]) ?(>{1,2}|<{1,2}|=|≈|≫|≪) ?([AB12�
 
 def _named(name: str) -> Vote | None:
     """Return the vote that a short phrase names (``A``, ``②``, ``A>>B``, ``tie``), or None."""
-    name = name.strip(" .")
+    name = name.strip(" .[]")
     if relation := _RELATION.fullmatch(name.upper()):
         left, right, sign = side_of(relation[1]), side_of(relation[3]), relation[2]
         if left == right:
@@ -94,13 +94,16 @@ def _named(name: str) -> Vote | None:
 
 
 # MT-Bench's and Arena-Hard's form: ``[[A]]``, ``[[B>>A]]``, ``[[tie]]``.
-_BRACKETED = re.compile(r"\[\[ ?([^\[\]\n]{1,40}?) ?\]\]")
+_BRACKETED = re.compile(r"(?P<named>\[\[[^\[\]\n]{1,42}\]\])")
+_RELATION_LINE = pattern("relation_line", re.MULTILINE)
 
 
-def _bracketed(text: str) -> Iterator[Statement[Vote]]:
-    for match in _BRACKETED.finditer(text):
-        if vote := _named(match[1]):
-            yield Statement(Strength.BRACKETS, *match.span(), vote)
+def _formal(text: str) -> Iterator[Statement[Vote]]:
+    """Find ``[[A]]``, and ``A > B`` on a line of its own."""
+    for match in (*_BRACKETED.finditer(text), *_RELATION_LINE.finditer(text)):
+        if vote := _named(match["named"]):
+            strength = Strength.BRACKETS if match.re is _BRACKETED else Strength.LABEL
+            yield Statement(strength, *match.span("named"), vote)
 
 
 _LABELLED = pattern("labelled_vote", re.IGNORECASE | re.MULTILINE)
@@ -118,23 +121,19 @@ def _labelled(text: str) -> Iterator[Statement[Vote]]:
             yield Statement(Strength.LABEL, match.start(), match.start("after"), vote)
 
 
-_RELATION_LINE = pattern("relation_line", re.MULTILINE)
 # SAMRE's binary pair: ``(1, 0)``.
 _PAIR = re.compile(r"[(\[] ?(0|1|0?\.5)(?:\.0)? ?, ?(0|1|0?\.5)(?:\.0)? ?[)\]]")
 # A label in front of a binary pair: ``Vote: (1, 0)``.
 _PAIR_LABEL = in_any_case(rf"{one_of(WORDS['pair_labels'])}\W{{0,3}}\Z")
 
 
-def _relations_and_pairs(text: str) -> Iterator[Statement[Vote]]:
-    """Find ``A > B`` on a line of its own, ``(1, 0)`` alone or behind a label."""
-    for match in _RELATION_LINE.finditer(text):
-        if vote := _named(match["relation"]):
-            yield Statement(Strength.LABEL, *match.span("relation"), vote)
+def _binary_pairs(text: str) -> Iterator[Statement[Vote]]:
+    """Find ``(1, 0)``, alone or behind a label."""
     for pair in _PAIR.finditer(text):
         before = text[max(0, pair.start() - 20) : pair.start()].rpartition("\n")[2]
         left, right = float(pair[1]), float(pair[2])
         if left + right == 1 and (not before.strip(" -•") or _PAIR_LABEL.search(before)):
-            vote = "1" if left > right else "2" if right > left else "tie"
+            vote: Vote = "1" if left > right else "2" if right > left else "tie"
             yield Statement(Strength.LABEL, *pair.span(), vote)
 
 
@@ -157,20 +156,19 @@ def _supposed(text: str, at: int) -> bool:
 def _sentences(text: str) -> Iterator[Statement[Vote]]:
     """Find ``Output (a) is better``, ``I prefer ②``, ``It is a tie``."""
     first_line = text.find("\n")
-    for form in (_BETTER, _TIES):
-        for match in form.finditer(text):
-            at, end = match.span()
-            vote: Vote = "tie"
-            if form is _BETTER:
-                name = match["is"] or match["wins"] or match["chosen"] or match["follows"] or match["named"]
-                worse = match["is_worse"] or match["loses"] or match["was_worse"]
-                vote = "1" if (name == FIRST) != bool(worse) else "2"
-            if _supposed(text, at) or (form is _BETTER and _QUESTION.match(text, end)):
-                continue
-            sentence = _SENTENCES.split(text[max(0, at - 160) : at])[-1]
-            concludes = first_line < 0 or at < first_line or _CONCLUSION.search(sentence) is not None
-            strength = Strength.PHRASE if form is _BETTER else Strength.TIE
-            yield Statement(strength, at, end, vote, conclusive=concludes)
+    for match in (*_BETTER.finditer(text), *_TIES.finditer(text)):
+        at, end = match.span()
+        prefers = match.re is _BETTER
+        if _supposed(text, at) or (prefers and _QUESTION.match(text, end)):
+            continue
+        vote: Vote = "tie"
+        if prefers:
+            name = match["is"] or match["wins"] or match["chosen"] or match["follows"] or match["named"]
+            worse = match["is_worse"] or match["loses"] or match["was_worse"]
+            vote = "1" if (name == FIRST) != bool(worse) else "2"
+        sentence = _SENTENCES.split(text[max(0, at - 160) : at])[-1]
+        concludes = first_line < 0 or at < first_line or _CONCLUSION.search(sentence) is not None
+        yield Statement(Strength.PHRASE if prefers else Strength.TIE, at, end, vote, conclusive=concludes)
 
 
 _WHOLE_LINE = pattern("vote_line")

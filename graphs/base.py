@@ -12,7 +12,6 @@ A protocol wires its nodes and names its outcomes::
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import (
     AsyncIterator,
     Awaitable,
@@ -57,13 +56,7 @@ from ..state.settings import SettingsT, make_settings
 from ..state.tasks import input_schema_of
 from ..state.transcript import Score, TurnIds
 from ..state.verdict import StopReason
-from .judge_graph import (
-    JudgeGraphBuilder,
-    context_of_run,
-    labels_of,
-    side_by_side,
-    threads_side_by_side,
-)
+from .judge_graph import JudgeGraphBuilder, SideBySide, context_of_run, labels_of
 from .nested import JudgeSlot, nested_judge_node
 from .registry import AnyGraph
 
@@ -165,10 +158,9 @@ class ProtocolGraph(JudgeGraphBuilder, Generic[SettingsT]):
         """
 
         async def act(state: AgentState) -> Update:
-            async with side_by_side(get_runtime()):
-                update = await body(state, await self._runtime(state))
-                rounds = [turn["round"] for turn in update["transcript"]]
-                return {**update, "round": max([state["round"], *rounds])}
+            update = await body(state, await self._runtime(state))
+            rounds = [turn["round"] for turn in update["transcript"]]
+            return {**update, "round": max([state["round"], *rounds])}
 
         self.add_node(name, AsyncNode(name, act, one_of_several=True))
 
@@ -335,13 +327,13 @@ class AsyncNode(Runnable[Any, Any]):
         thread = given.get("configurable", {}).get("thread_id")
         # Without a thread, nothing can be resumed.
         with nullcontext() if thread is None else replies_kept(thread):
-            # Those who are asked side by side are known by their tasks.
-            work = self.body(input)
-            return await (asyncio.create_task(work) if self.one_of_several else work)
+            if not self.one_of_several:
+                return await self.body(input)
+            async with SideBySide(get_runtime()):
+                return await self.body(input)
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
-        with threads_side_by_side(get_runtime()) if self.one_of_several else nullcontext():
-            return run_blocking(self.ainvoke(input))
+        return run_blocking(self.ainvoke(input))
 
 
 class SyncFunction(Runnable[Any, Any]):

@@ -28,14 +28,7 @@ from ..state.errors import UsageError
 from ..state.settings import Settings
 from ..state.tasks import Rubric
 from ..state.transcript import Turn
-from .judge_graph import (
-    SUBGRAPHS,
-    SettingsElsewhere,
-    context_of_run,
-    forwarded,
-    side_by_side,
-    threads_side_by_side,
-)
+from .judge_graph import SUBGRAPHS, SettingsElsewhere, SideBySide, context_of_run, forwarded
 from .registry import Given, built, judge_of
 
 Compiled = CompiledStateGraph[Any, Any, Any, Any]
@@ -120,12 +113,12 @@ def nested_judge_node(
             yield chosen, before(state), arguments
 
     def judge(state: Any, config: RunnableConfig) -> Any:
-        with threads_side_by_side(get_runtime()), asked(graph, state, config) as (chosen, given, arguments):
+        with SideBySide(get_runtime()), asked(graph, state, config) as (chosen, given, arguments):
             outcome = chosen.invoke(given, **arguments)
         return after(state, outcome)
 
     async def ajudge(state: Any, config: RunnableConfig) -> Any:
-        async with side_by_side(get_runtime()):
+        async with SideBySide(get_runtime()):
             with asked(graph, state, config) as (chosen, given, arguments):
                 outcome = await chosen.ainvoke(given, **arguments)
         return after(state, outcome)

@@ -23,9 +23,8 @@ from ..nodes.verdicts import joint_verdict, swap_answers
 from ..state.aggregation import mean_pair, swapped, winner_by_mean
 from ..state.errors import UsageError
 from ..state.graph_state import JudgeOutput
-from ..state.protocols import CallsByRole, Can
 from ..state.settings.wrapper_settings import CalibratedSettings
-from ..state.tasks import CompareInput, CompareTask, ScoreTask, TaskKind
+from ..state.tasks import CompareInput, CompareTask, ScoreTask
 from ..state.transcript import Turn
 from ..state.verdict import Verdict, Winner
 from ..state.verdict_warnings import INCONSISTENT
@@ -36,7 +35,6 @@ from .wrapper import (
     NestedJudges,
     Wrapper,
     WrapperState,
-    calls_inside,
     marked_outcome,
     verdict_in,
     wrapper_record,
@@ -50,18 +48,13 @@ class OrdersState(WrapperState):
     swapped: NotRequired[JudgeOutput | None]
 
 
-def calls(settings: CalibratedSettings, kind: TaskKind, can: Can) -> CallsByRole:
-    """Count the calls of the protocol inside, once for each order."""
-    return {role: of_role * 2 for role, of_role in calls_inside("calls", settings, kind, can).items()}
-
-
 protocol = wrapper_record(
     CalibratedSettings,
     name="calibrated",
     summary="both orders of two answers, averaged, around any protocol that compares",
     source="FairEval (Wang et al. 2024), section 3",
     kinds=("compare",),
-    calls=calls,
+    times=lambda _settings: 2,
 )
 
 

@@ -28,7 +28,7 @@ from langgraph.runtime import Runtime, get_runtime
 from langgraph.types import Command, StateSnapshot
 from pydantic import BaseModel, ConfigDict
 
-from ..nodes.agent_runtime import Publish, heard_beside, publisher
+from ..nodes.agent_runtime import Publish, heard_beside
 from ..nodes.bound_judge import begun_with, without_hidden
 from ..nodes.human import marks_of_wrappers
 from ..nodes.sync_bridge import set_for_block
@@ -267,12 +267,14 @@ def forwarded(mark: Callable[[Turn], Turn], once: bool = False) -> Iterator[None
         return
     here = get_config()
     are_streamed = once and SUBGRAPHS in here["configurable"]
-    publish = publisher((lambda _event: None) if are_streamed else runtime.stream_writer)
+    hearing = (heard_beside.get(), None if are_streamed else runtime.stream_writer)
 
     def from_here(event: Any) -> None:
+        marked = {**event, "turn": mark(event["turn"])}
         # LangGraph finds out from the config at hand whose event it is, and the speaker's is that of the judge inside.
         with set_config_context(here) as context:
-            context.run(publish, {**event, "turn": mark(event["turn"])})
+            for publish in filter(None, hearing):
+                context.run(publish, marked)
 
     marks = (mark, *marks_of_wrappers.get())
     with set_for_block(marks_of_wrappers, marks), set_for_block(heard_beside, from_here):

@@ -21,9 +21,7 @@ from ..nodes.bound_judge import Models
 from ..nodes.verdicts import distance, joint_verdict
 from ..state.aggregation import majority, mean_of, standard_deviation, winner_by_mean
 from ..state.graph_state import JudgeOutput, append
-from ..state.protocols import CallsByRole, Can
 from ..state.settings.wrapper_settings import RepeatedSettings
-from ..state.tasks import TaskKind
 from ..state.transcript import Score, Turn
 from ..state.verdict import Verdict
 from .base import SyncFunction
@@ -34,7 +32,6 @@ from .wrapper import (
     NestedJudges,
     Wrapper,
     WrapperState,
-    calls_inside,
     marked_outcome,
     verdict_in,
     wrapper_record,
@@ -161,17 +158,12 @@ def _marked(run: Mapping[str, Any], outcome: JudgeOutput) -> dict[str, Any]:
     return {"outcomes": [marked], "transcript": marked["transcript"], "round": marked["verdict"]["rounds"]}
 
 
-def calls(settings: RepeatedSettings, kind: TaskKind, can: Can) -> CallsByRole:
-    """Count the calls of the protocol inside, once for each run."""
-    return {role: once * settings.k for role, once in calls_inside("calls", settings, kind, can).items()}
-
-
 protocol = wrapper_record(
     RepeatedSettings,
     name="repeated",
     summary="several independent verdicts of one protocol, averaged or voted, with their spread",
     source="repeats in ChatEval (Chan et al. 2024), Table 1",
-    calls=calls,
+    times=lambda settings: settings.k,
 )
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from functools import partial
-from typing import Annotated, Any, Generic, Literal, NotRequired, TypeVar, cast, get_args
+from typing import Annotated, Any, Generic, Literal, NotRequired, TypeVar, cast
 
 from langgraph.graph import END, START
 from typing_extensions import TypedDict
@@ -392,11 +392,20 @@ def _validated(name: str, given: Mapping[str, Any], settings_field: str) -> Sett
 def wrapper_record(
     settings: type[WrapperSettingsT], name: str, summary: str, source: str, **others: Any
 ) -> Protocol[WrapperSettingsT]:
-    """Return the record of a wrapper: it takes all tasks and makes its judge's calls, unless ``others`` differ."""
+    """Return the record of a wrapper: it takes all tasks and makes its judge's calls, unless ``others`` differ.
+
+    ``times`` among them says, from the settings, how often it makes those of one verdict.
+    """
     roles = in_all(roles_by_place(settings()))
     # All folders of bundled templates: a wrapper's settings say which of them are used.
     prompts = tuple(sorted({name.partition("/")[0] for name in Prompts.bundled().sources}))
-    own: dict[str, Any] = {count: partial(calls_inside, count) for count in get_args(Count)} | others
+    times: Callable[[WrapperSettingsT], int] = others.pop("times", lambda _settings: 1)
+
+    def calls(chosen: WrapperSettingsT, kind: TaskKind, can: Can) -> CallsByRole:
+        inside = calls_inside("calls", chosen, kind, can)
+        return {role: of_role * times(chosen) for role, of_role in inside.items()}
+
+    own: dict[str, Any] = {"calls": calls, "calls_once": partial(calls_inside, "calls_once"), **others}
     kinds = own.pop("kinds", ("score", "compare"))
     return Protocol(name, summary, source, kinds, roles, settings, prompts, **own)
 

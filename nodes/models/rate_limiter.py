@@ -13,7 +13,7 @@ from typing import TypeVar
 from aiolimiter import AsyncLimiter
 
 from ...state.errors import ModelCallError
-from .retry import DEFAULT_RETRY_POLICY, RetryPolicy, Wait, Waits
+from .retry import DEFAULT_RETRY_POLICY, RetryPolicy, Wait, Waits, loop_time
 
 log = logging.getLogger("jurygraph.pace")
 
@@ -145,15 +145,15 @@ class RateLimiter:
                 await self._tokens.acquire(min(tokens, self._tokens.max_rate))
             # Last, so that a call which waits for this model's rate takes no place from calls to other models.
             async with self._run_limit:
-                started = _now()
+                started = loop_time()
                 try:
                     result = await work()
                 except ModelCallError as error:
-                    self.concurrency.record(seconds=_now() - started, refused=error.rate_limited)
+                    self.concurrency.record(seconds=loop_time() - started, refused=error.rate_limited)
                     self._count_refusal(error)
                     raise
                 self._refusals = 0
-                self.concurrency.record(seconds=_now() - started)
+                self.concurrency.record(seconds=loop_time() - started)
                 return result
         finally:
             self._leave()
@@ -188,7 +188,7 @@ class RateLimiter:
                 turn.set_result(None)
 
     def _has_room(self) -> bool:
-        return self.in_flight < self.concurrency.limit and _now() >= self._closed_until
+        return self.in_flight < self.concurrency.limit and loop_time() >= self._closed_until
 
     def _count_refusal(self, error: ModelCallError) -> None:
         """Hold back all calls after refusals in a row: a call that is refused again and again uses up its attempts."""
@@ -196,16 +196,16 @@ class RateLimiter:
             self._refusals = 0
             return
         if self._refusals == 0:
-            self._refused_since = _now()
+            self._refused_since = loop_time()
         self._refusals += 1
         if self._refusals < REFUSALS or not error.retry_after:
             return
-        left = self._refused_since + self._retry_policy.max_wait - _now()
+        left = self._refused_since + self._retry_policy.max_wait - loop_time()
         if left > 0:
             self._close(min(error.retry_after, self._retry_policy.longest_retry_after, left))
             return
         # All calls that wait fail, and those to come: a run that stands still for longer helps nobody.
-        self._given_up = f"{error} (all calls refused for {_now() - self._refused_since:,.0f} s)"
+        self._given_up = f"{error} (all calls refused for {loop_time() - self._refused_since:,.0f} s)"
         log.warning("no more calls", extra={"model": self.concurrency.model, "reason": self._given_up})
         queue, self._queue = self._queue, deque()
         for turn in queue:
@@ -215,7 +215,7 @@ class RateLimiter:
 
     def _close(self, seconds: float) -> None:
         """Hold back all calls for so many seconds."""
-        until, is_open = _now() + seconds, _now() >= self._closed_until
+        until, is_open = loop_time() + seconds, loop_time() >= self._closed_until
         if until <= self._closed_until:
             return
         self._closed_until = until
@@ -226,10 +226,6 @@ class RateLimiter:
         asyncio.get_running_loop().call_later(seconds + 0.001, self._let_in)
         if is_open:  # else it is one of the calls that were in flight already, and changes little
             log.warning("no calls for a while", extra={"model": self.concurrency.model, "seconds": seconds})
-
-
-def _now() -> float:
-    return asyncio.get_running_loop().time()
 
 
 Book = Callable[[str, float], Awaitable[float]]

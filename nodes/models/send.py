@@ -42,8 +42,8 @@ from .capabilities import (
     CHOICES,
     LIMIT,
     LOGPROBS,
-    MOST_ROOM,
     REASONING,
+    ROOMS,
     SEVERAL,
     STRUCTURE,
     SYSTEM,
@@ -254,8 +254,8 @@ async def attempt(call: Call) -> Reply:
             continue
         model.misformed = 0
         if limit and reply.cut_off and (reply.reasoned or not without_reasoning(reply.text).strip()):
-            if room < MOST_ROOM:
-                room *= 2
+            if room < ROOMS[-1]:
+                room = ROOMS[ROOMS.index(room) + 1]
                 log.info("more room for a reply", extra={"model": model.label, LIMIT: limit * room})
                 before += reply.usage
                 continue

@@ -247,6 +247,19 @@ def shortened(value: Any) -> str:
     return shown if len(shown) <= 60 else f"{shown[:60]} ..."
 
 
+def fields_in(value: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the name and the value of each field in plain data, at any depth.
+
+    >>> [name for name, _ in fields_in({"a": [{"b": 1}], "c": {"d": 2}})]
+    ['a', 'b', 'c', 'd']
+    """
+    if isinstance(value, Mapping):
+        for name, inner in value.items():
+            yield str(name), inner
+    for inner in value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ():
+        yield from fields_in(inner)
+
+
 LONGEST_TEXT = 10_000_000
 """In characters: more than any model reads."""
 

@@ -80,17 +80,10 @@ class Usage:
         return self.input_tokens + self.output_tokens
 
     def __add__(self, other: Usage) -> Usage:
-        unknown = self.cost_usd is None or other.cost_usd is None
-        return Usage(
-            self.calls + other.calls,
-            self.input_tokens + other.input_tokens,
-            self.cached_input_tokens + other.cached_input_tokens,
-            self.output_tokens + other.output_tokens,
-            self.reasoning_tokens + other.reasoning_tokens,
-            None if unknown else (self.cost_usd or 0.0) + (other.cost_usd or 0.0),
-            self.seconds + other.seconds,
-            self.uncounted + other.uncounted,
-        )
+        pairs = zip(_all_of(self), _all_of(other), strict=True)
+        # The cost alone may be unknown.
+        sums: list[Any] = [None if one is None or more is None else one + more for one, more in pairs]
+        return Usage(*sums)
 
 
 NO_USAGE = Usage()
@@ -102,8 +95,9 @@ USAGE_FIELDS = tuple(field.name for field in fields(Usage) if field.name != "unc
 ``uncounted`` is none of them: a call has it where it has no tokens, and a sum where it is not zero.
 """
 
-# Both get all fields in one call into C, since usages are read and written with every turn.
+# They get all fields in one call into C, since usages are read and written with every turn.
 _from_object = attrgetter(*USAGE_FIELDS)
+_all_of = attrgetter(*USAGE_FIELDS, "uncounted")
 _from_mapping = itemgetter(*USAGE_FIELDS)
 
 

@@ -16,6 +16,7 @@ from email.utils import parsedate_to_datetime
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
+from ...state.checked import fields_in
 from ...state.redaction import redact, redact_all
 from .capabilities import BOUNDS, CACHE, LIMIT, LOGPROBS, SEVERAL, STRUCTURE, SYSTEM
 from .provider_words import WORDS, any_of, by_word
@@ -60,7 +61,7 @@ def retry_after(headers: Mapping[str, str], body: object) -> float | None:
     milliseconds, after = _number(headers.get("retry-after-ms", "")), headers.get("retry-after", "")
     # By the server's own clock where it tells it: ours may be wrong.
     until, now = _date(after), _date(headers.get("date", "")) or datetime.now(UTC)
-    delays = (part["retryDelay"] for part in _parts(body) if isinstance(part.get("retryDelay"), str))
+    delays = (value for name, value in fields_in(body) if name == "retryDelay" and isinstance(value, str))
     # The headers come with every response; a limit that is not used up says nothing about this refusal. Where both
     # are, the later reset counts.
     used_up = [kind for kind in ("requests", "tokens") if headers.get(f"x-ratelimit-remaining-{kind}") == "0"]
@@ -364,14 +365,6 @@ def _snake(message: str) -> str:
 
 
 # When to try again
-
-
-def _parts(body: object) -> Iterator[dict[str, Any]]:
-    """Yield every JSON object inside a body, at any depth."""
-    if isinstance(body, dict):
-        yield body
-    for inner in body.values() if isinstance(body, dict) else body if isinstance(body, list) else ():
-        yield from _parts(inner)
 
 
 _SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}

@@ -141,9 +141,8 @@ def reviewed(verdict: Verdict, answer: HumanAnswer, turn_id: str, why: Sequence[
 def _human(state: ReviewState) -> dict[str, Any]:
     """Ask a person; their words become a turn, and the verdict is as they have decided it."""
     verdict, why, turns = verdict_in(state.get("outcome")), state.get("why") or [], state["transcript"]
-    task = parse_task(state["task"])
-    answer = ask_person(task, state["task"], why, state["scores"], turns, verdict.model_dump(mode="json"))
-    value, scale = decided(answer, verdict.final), score_schema(task).scale
+    answer = ask_person(state, why, turns, verdict.model_dump(mode="json"))
+    value, scale = decided(answer, verdict.final), score_schema(parse_task(state["task"])).scale
     turn = without_models(turns).say(state["round"], "human", answer.words, value, scale, answer.name)
     decided_verdict = reviewed(verdict, answer, turn["id"], why).model_dump(mode="json")
     return {"transcript": [turn], "outcome": JudgeOutput(verdict=decided_verdict, transcript=turns)}

@@ -204,24 +204,6 @@ class NestedJudges(BoundJudge[WrapperSettingsT]):
         for judge in self.slots.values():
             judge.bound_judge.check()
 
-    def check_run(self, context: object, kind: TaskKind) -> None:
-        """Check a run before any model is called.
-
-        Raises:
-            UsageError: a protocol that does not exist, or one that does not take this kind of task; or more than
-                callers of a server may ask for.
-            InputError: a setting of a judge that does not exist or cannot be so.
-        """
-        # Before any judge inside is built, and long before one asks a model.
-        check_caller(context)
-        self.check_calls(self.settings(context), kind)
-        for judge in self.slots.values():
-            graph, _ = judge.choose(context)
-            if kind not in (kinds := kinds_of(graph)):
-                raise UsageError(
-                    f"{graph.name} takes no task of the kind {kind!r}, only {' and '.join(kinds)}"
-                )
-
 
 Judges = GivenJudges[WrapperSettingsT] | NestedJudges[WrapperSettingsT]
 
@@ -295,12 +277,23 @@ class Wrapper(StepGraph, Generic[WrapperSettingsT]):
         """Check the run's task and settings before any model is called.
 
         Raises:
-            UsageError: a protocol that does not exist, or one that does not take this kind of task.
-            InputError: a setting that does not exist or cannot be so.
+            UsageError: a protocol that does not exist, or one that does not take this kind of task; or more than
+                callers of a server may ask for.
+            InputError: a setting, also of a judge inside, that does not exist or cannot be so.
         """
         # Graphs that were given find out by themselves which tasks they take: what they are is not known here.
-        if isinstance(self.judges, NestedJudges):
-            self.judges.check_run(context_of_run(), task.kind)
+        if not isinstance(self.judges, NestedJudges):
+            return
+        context = context_of_run()
+        # Before any judge inside is built, and long before one asks a model.
+        check_caller(context)
+        self.judges.check_calls(self.settings(), task.kind)
+        for judge in self.judges.slots.values():
+            graph, _ = judge.choose(context)
+            if task.kind not in (kinds := kinds_of(graph)):
+                raise UsageError(
+                    f"{graph.name} takes no task of the kind {task.kind!r}, only {' and '.join(kinds)}"
+                )
 
     def judge(
         self,

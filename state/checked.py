@@ -225,9 +225,11 @@ def _unknown(where: tuple[str | int, ...], owner: type[Checked]) -> str:
     return f"is not a {holder.part} of {holder.called}{meant}{its} {holder.part}s are {', '.join(names)}"
 
 
-def did_you_mean(wrong: str, names: Sequence[str], about: Mapping[str, str] | None = None) -> str:
+def did_you_mean(
+    wrong: str, names: Sequence[str], about: Mapping[str, str] | None = None, cutoff: float = 0.75
+) -> str:
     """Name what was probably meant: the name that is spelt alike, or the one whose description has the word."""
-    meant = difflib.get_close_matches(wrong.lower(), names, n=1, cutoff=0.75)
+    meant = difflib.get_close_matches(wrong.lower(), names, n=1, cutoff=cutoff)
     if not meant and about:
         words = {word.rstrip("s") for word in wrong.lower().split("_") if len(word) > 3}
         meant = [

@@ -127,8 +127,11 @@ class ProtocolGraph(JudgeGraphBuilder, Generic[SettingsT]):
         self._counts_itself = scores is not None
         self._scores = scores or scores_of_roles(protocol.role_kinds)
 
-    def agent(self, name: str, body: Agent[SettingsT]) -> None:
-        """Add a node that is asked by itself: an async function of the state and the agents' runtime."""
+    def agent(self, name: str, body: Agent[SettingsT], then: str | None = None) -> None:
+        """Add a node that is asked by itself: an async function of the state and the agents' runtime.
+
+        ``then`` is the node that always follows, if one does.
+        """
 
         async def act(state: JudgeState) -> Update:
             if (START, name) in self.edges:
@@ -149,12 +152,13 @@ class ProtocolGraph(JudgeGraphBuilder, Generic[SettingsT]):
             _ended.set(_Ended(after, runtime.settings))
             return update
 
-        self.add_node(name, AsyncNode(name, act))
+        self.place(name, AsyncNode(name, act), then)
 
-    def agents(self, name: str, body: Agent[SettingsT]) -> None:
+    def agents(self, name: str, body: Agent[SettingsT], then: str | None = None) -> None:
         """Add a node for agents who are asked side by side: its function is called for each, ``state["agent"]``.
 
-        An agent that fails is asked again alone when the graph is resumed: the others' calls are not cut short.
+        ``then`` is entered when all of them have spoken. An agent that fails is asked again alone when the graph is
+        resumed: the others' calls are not cut short.
         """
 
         async def act(state: AgentState) -> Update:
@@ -162,7 +166,7 @@ class ProtocolGraph(JudgeGraphBuilder, Generic[SettingsT]):
             rounds = [turn["round"] for turn in update["transcript"]]
             return {**update, "round": max([state["round"], *rounds])}
 
-        self.add_node(name, AsyncNode(name, act, one_of_several=True))
+        self.place(name, AsyncNode(name, act, one_of_several=True), then)
 
     def judge(self, name: str, graph: AnyGraph) -> None:
         """Add a node that is a judge's graph, drawn and streamed as a sub-graph: it judges the same task.
@@ -216,9 +220,9 @@ class ProtocolGraph(JudgeGraphBuilder, Generic[SettingsT]):
         ends: dict[Hashable, str] = {labels[outcome]: node for outcome, node in nodes.items()}
         self.add_conditional_edges(source, SyncFunction(router.__name__, choose), ends)
 
-    def begin(self, details: Details | None = None) -> None:
+    def begin(self, details: Details | None = None, then: str | None = None) -> None:
         """Add the node ``prepare``, with which every judgement begins; ``details`` are the protocol's own."""
-        self.agent("prepare", prepare(self.protocol, details))
+        self.agent("prepare", prepare(self.protocol, details), then)
         self.add_edge(START, "prepare")
 
     def end(
@@ -228,8 +232,7 @@ class ProtocolGraph(JudgeGraphBuilder, Generic[SettingsT]):
         weigh: Weigh | None = None,
     ) -> None:
         """Add the node ``conclude``, which makes the verdict; arguments as for ``nodes.verdicts.conclude``."""
-        self.agent("conclude", conclude(self.protocol, stop_reason, decide, weigh))
-        self.add_edge("conclude", END)
+        self.agent("conclude", conclude(self.protocol, stop_reason, decide, weigh), END)
 
     def panel(
         self,
@@ -247,11 +250,10 @@ class ProtocolGraph(JudgeGraphBuilder, Generic[SettingsT]):
             agents: returns the names of those who are asked, from the state and the settings.
         """
         self.begin(details)
-        self.agents(name, body)
+        self.agents(name, body, "conclude")
         self.end(decide=decide, weigh=weigh)
         asked = each(name, agents)
         self.route("prepare", orders_shown, {"one_order": asked, "both_orders": asked})
-        self.add_edge(name, "conclude")
 
     def compile(self, *args: Any, **kwargs: Any) -> Graph:
         """Compile as LangGraph does, with room for all agents who are asked side by side in a sync run, too."""

@@ -84,9 +84,8 @@ class BothOrders(Wrapper[CalibratedSettings]):
         # Each is the name of a node, of the field with its outcome, and of the mark of its turns.
         for order in ("straight", "swapped"):
             mark = partial(_marked, order)
-            self.judge(order, "of", partial(heard, order), partial(shown, order), mark=mark)
+            self.judge(order, "of", partial(heard, order), partial(shown, order), then="weigh", mark=mark)
             self.add_edge("prepare", order)
-            self.add_edge(order, "weigh")
         self.end("weigh", weigh)
 
     def check(self, task: ScoreTask | CompareTask) -> None:

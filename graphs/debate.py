@@ -153,14 +153,13 @@ async def relay(state: JudgeState, runtime: AgentRuntime[DebateSettings]) -> dic
 
 def wire(graph: ProtocolGraph[DebateSettings]) -> ProtocolGraph[DebateSettings]:
     """Add the debate's nodes and edges; DEBATE and its plain variant have them in common."""
-    graph.begin()
+    graph.begin(then="commander")
     graph.agent("commander", within_context(relay))
     graph.agent("scorer", within_context(scorer))
     graph.agent("critic", within_context(critic))
-    graph.agent("tie_breaker", within_context(tie_breaker))
-    graph.agent("human", human)
+    graph.agent("tie_breaker", within_context(tie_breaker), then="conclude")
+    graph.agent("human", human, then="conclude")
     graph.end(stop_reason)
-    graph.add_edge("prepare", "commander")
     speakers = {"scorer_speaks": "scorer", "critic_speaks": "critic", "context_full": "conclude"}
     graph.route("commander", after_commander, speakers)
     over = dict.fromkeys(("max_rounds", "context_full"), "conclude")
@@ -168,8 +167,6 @@ def wire(graph: ProtocolGraph[DebateSettings]) -> ProtocolGraph[DebateSettings]:
     graph.route("scorer", after_scorer, {"another_round": "commander", **over, **decides})
     answers = {"objection": "commander", "no_issue": "conclude", "context_full": "conclude"}
     graph.route("critic", after_critic, answers)
-    graph.add_edge("tie_breaker", "conclude")
-    graph.add_edge("human", "conclude")
     return graph
 
 

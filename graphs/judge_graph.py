@@ -146,6 +146,12 @@ class JudgeGraphBuilder(StateGraph[Any, Any, Any, Any]):
         graph.__class__ = JudgeGraph
         return graph
 
+    def place(self, name: str, node: Any, then: str | None = None) -> None:
+        """Add a node, and the edge to the one that always follows it, if one does."""
+        self.add_node(name, node)
+        if then is not None:
+            self.add_edge(name, then)
+
 
 def labels_of(targets: Mapping[str, str]) -> dict[str, str]:
     """Return the label of each outcome's edge; LangGraph draws one edge between two nodes, whose outcomes share it.

@@ -79,10 +79,9 @@ class Repeats(Wrapper[RepeatedSettings]):
         def weigh(state: RepeatsState) -> dict[str, Any]:
             return self.concluded(weigh_repeats(state["outcomes"], self.settings().by))
 
-        self.judge("judge", "of", _marked, metadata=_metadata, mark=_mark)
+        self.judge("judge", "of", _marked, then="weigh", metadata=_metadata, mark=_mark)
         self.end("weigh", weigh)
         self.add_conditional_edges("prepare", SyncFunction("runs", runs), ["judge"])
-        self.add_edge("judge", "weigh")
 
 
 def weigh_repeats(outcomes: Sequence[JudgeOutput], by: Literal["average", "vote"] = "average") -> Verdict:

@@ -101,11 +101,10 @@ class Review(Wrapper[ReviewSettings]):
             return "a_rule_holds" if state.get("why") else "no_rule_holds"
 
         self.judge("judge", "of", judged)
-        self.step("human", _human)
+        self.step("human", _human, then="conclude")
         self.end("conclude", lambda state: self.concluded(verdict_in(state.get("outcome"))))
         self.add_edge("prepare", "judge")
         self.fork("judge", asks_person, {"a_rule_holds": "human", "no_rule_holds": "conclude"})
-        self.add_edge("human", "conclude")
 
     def check(self, task: ScoreTask | CompareTask) -> None:
         """Check also that the rules can hold of the judge that the run chooses."""

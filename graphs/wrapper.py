@@ -211,9 +211,9 @@ Judges = GivenJudges[WrapperSettingsT] | NestedJudges[WrapperSettingsT]
 class StepGraph(JudgeGraphBuilder):
     """A graph whose own nodes call no model, such as one round judges."""
 
-    def step(self, name: str, work: Callable[[Any], dict[str, Any]]) -> None:
-        """Add a node that calls no model."""
-        self.add_node(name, SyncFunction(name, work))
+    def step(self, name: str, work: Callable[[Any], dict[str, Any]], then: str | None = None) -> None:
+        """Add a node that calls no model; ``then`` always follows it."""
+        self.place(name, SyncFunction(name, work), then)
 
     def begin(self, work: Callable[[Any], dict[str, Any]]) -> None:
         """Add the node ``prepare``, with which every run begins."""
@@ -222,8 +222,7 @@ class StepGraph(JudgeGraphBuilder):
 
     def end(self, name: str, work: Callable[[Any], dict[str, Any]]) -> None:
         """Add a node that calls no model, and is the last one."""
-        self.step(name, work)
-        self.add_edge(name, END)
+        self.step(name, work, END)
 
     def fork(self, source: str, router: Callable[[Any], str], targets: Mapping[str, str]) -> None:
         """Add a conditional edge: a pure function of the state names the outcome, which leads to a node."""
@@ -301,6 +300,7 @@ class Wrapper(StepGraph, Generic[WrapperSettingsT]):
         place: str,
         after: Callable[[Any, Any], Any],
         before: Callable[[Any], Any] = lambda state: cast("JudgeInput", {"task": state["task"]}),
+        then: str | None = None,
         **marks: Any,
     ) -> None:
         """Add a node that runs the judge of a place; ``after`` and ``marks`` are as for ``nested_judge_node``."""
@@ -309,7 +309,7 @@ class Wrapper(StepGraph, Generic[WrapperSettingsT]):
             self.settings()  # A state that a caller has edited goes round ``prepare``, but not round this check.
             return before(state)
 
-        self.add_node(node, nested_judge_node(self.judges.slots[place], checked, after, **marks))
+        self.place(node, nested_judge_node(self.judges.slots[place], checked, after, **marks), then)
 
     def concluded(self, verdict: Verdict) -> dict[str, Any]:
         """Return the last update; of a registered protocol the verdict has its name, and says which it is of."""

@@ -12,7 +12,6 @@ import time
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, Generic, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -45,7 +44,12 @@ Models = Model | Mapping[str, Model]
 
 
 class OwnModel:
-    """Hold a model object of the caller's own: a chat model, or a runnable made of chat models."""
+    """Hold a model object of the caller's own: a chat model, or a runnable made of chat models.
+
+    Attributes:
+        model: the object.
+        is_configurable: whether a config chooses among models, or parameters of one.
+    """
 
     def __init__(self, model: object) -> None:
         """Take the object.
@@ -54,12 +58,8 @@ class OwnModel:
             UsageError: it is no model.
         """
         self.model = check_chain(model)
+        self.is_configurable = bool(choices(self.model, {}))
         self._loaded: dict[str, LoadedModel] = {}
-
-    @cached_property
-    def is_configurable(self) -> bool:
-        """Whether a config chooses among models, or parameters of one."""
-        return bool(choices(self.model, {}))
 
     def loaded(self) -> LoadedModel:
         """Return the model as the running config chooses it; the same choice is the same loaded model.

@@ -250,10 +250,10 @@ def shortened(value: Any) -> str:
 
 
 def fields_in(value: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the name and the value of each field in plain data, at any depth.
+    """Yield the name and the value of each field in plain data, at any depth, those of an object before what is inside.
 
     >>> [name for name, _ in fields_in({"a": [{"b": 1}], "c": {"d": 2}})]
-    ['a', 'b', 'c', 'd']
+    ['a', 'c', 'b', 'd']
     """
     if isinstance(value, Mapping):
         for name, inner in value.items():

@@ -248,11 +248,6 @@ class LoadedModel:
         name = self.chat._get_ls_params().get("ls_model_name")
         return name if isinstance(name, str) and name else None
 
-    @property
-    def seed(self) -> int | None:
-        """The seed that every call has, or None; samples that are to differ each add their number to it."""
-        return getattr(self.chat, "seed", None)
-
     @cached_property
     def is_limited_by_default(self) -> bool:
         """Whether its replies have the default limit: nobody has set one, and reasoning does not count into it."""

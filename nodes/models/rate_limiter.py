@@ -13,7 +13,7 @@ from typing import TypeVar
 from aiolimiter import AsyncLimiter
 
 from ...state.errors import ModelCallError
-from .retry import DEFAULT_RETRY_POLICY, RetryPolicy, Wait, Waits, loop_time
+from .retry import DEFAULT_RETRY_POLICY, RetryPolicy, Waits, loop_time
 
 log = logging.getLogger("jurygraph.pace")
 
@@ -51,7 +51,6 @@ class RateLimits:
     retry_policy: RetryPolicy = DEFAULT_RETRY_POLICY
 
 
-@dataclass
 class AdaptiveConcurrency:
     """Decide how many calls may be in flight at one model; adapt the number once a round trip.
 
@@ -66,19 +65,14 @@ class AdaptiveConcurrency:
     64
     """
 
-    maximum: int
-    model: str = ""
-    limit: int = 0
-    # The limit before it is cut down to a whole number: growth by a few per cent would be lost otherwise.
-    _exact: float = 0.0
-    _doubling: bool = True
-    _usual_seconds: float = float("inf")
-    # Of the calls that ended since the limit was last adapted: how many, how many refused, the seconds of all.
-    _round_trip: tuple[int, int, float] = (0, 0, 0.0)
-
-    def __post_init__(self) -> None:
-        self._exact = float(min(self.maximum, SLOW_START))
-        self.limit = int(self._exact)
+    def __init__(self, maximum: int, model: str = "") -> None:
+        self.maximum, self.model = maximum, model
+        self.limit = min(maximum, SLOW_START)
+        # The limit before it is cut down to a whole number: growth by a few per cent would be lost otherwise.
+        self._exact = float(self.limit)
+        self._doubling, self._usual_seconds = True, float("inf")
+        # Of the calls that ended since the limit was last adapted: how many, how many refused, the seconds of all.
+        self._round_trip = (0, 0, 0.0)
 
     def record(self, *, seconds: float, refused: bool = False) -> None:
         """Record a call that ended: how long it took, and whether the provider refused it for its rate limit."""
@@ -127,7 +121,6 @@ class RateLimiter:
         self._refusals = 0
         # By the event loop's clock.
         self._refused_since, self._closed_until = 0.0, 0.0
-        self._closing: Wait | None = None
         self._given_up = ""
 
     async def run(self, work: Callable[[], Awaitable[T]], tokens: int) -> T:
@@ -219,9 +212,7 @@ class RateLimiter:
         if until <= self._closed_until:
             return
         self._closed_until = until
-        if self._closing:
-            self._waits.remove(self._closing)
-        self._closing = self._waits.add(self.concurrency.model, "it refuses all calls", seconds)
+        self._waits.add(self.concurrency.model, "it refuses all calls", seconds)
         # A moment later than that, or the clock may say that it is still too early and nobody lets the queue in.
         asyncio.get_running_loop().call_later(seconds + 0.001, self._let_in)
         if is_open:  # else it is one of the calls that were in flight already, and changes little

@@ -176,7 +176,7 @@ async def call_with_retry(call: Call, send: Send, policy: RetryPolicy, waits: Wa
         try:
             return await send(call)
         except ModelCallError as error:
-            obstacle = ProviderFault.of(error).obstacle
+            obstacle = ProviderFault(error).obstacle
             if obstacle and waits.is_news(call.model.label, obstacle):
                 noted = {"model": call.model.label, "advice": obstacle, "reason": str(error)}
                 notices.warning("calls cannot succeed", extra=noted)
@@ -293,7 +293,7 @@ async def draw_samples(call: Call, size: int) -> list[tuple[Call, Reply]]:
                 few = "gave fewer replies to one request than asked for; the rest was requested"
                 model.warn(f"{model.label} {few}")
     # With the same seed in every call, all samples would be the same reply.
-    seed, numbers = model.seed, range(len(sampled) + 1, size + 1)
+    seed, numbers = getattr(model.chat, "seed", None), range(len(sampled) + 1, size + 1)
     calls = [_numbered(call, n, {} if seed is None else {"seed": seed + n - 1}) for n in numbers]
     # An exception is raised below, when all calls have ended: otherwise it would leave calls that are being paid for.
     replies = await asyncio.gather(*map(send, calls), return_exceptions=True)
@@ -324,7 +324,7 @@ def _parameter_to_drop(
     Raises:
         UnsupportedParameterError, ModelCallError: as ``attempt``, where the call failed for another reason.
     """
-    fault, model = ProviderFault.of(error), call.model
+    fault, model = ProviderFault(error), call.model
     parameter = fault.rejected_parameter(call.parameters)
     if LIMIT in call.parameters and fault.counts_reply_into_context:
         # The prompt and the longest reply together are too much. The server's own limit holds from now on, since the

@@ -23,7 +23,6 @@ from collections.abc import (
 )
 from contextlib import nullcontext
 from contextvars import ContextVar
-from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, Generic, NamedTuple
 
@@ -178,7 +177,7 @@ class ProtocolGraph(JudgeGraphBuilder, Generic[SettingsT]):
         def heard(_state: JudgeState, outcome: JudgeOutput) -> Update:
             return {"transcript": outcome["transcript"]}
 
-        slot = JudgeSlot.of(graph)
+        slot = JudgeSlot(graph)
         self.add_node(name, nested_judge_node(slot, lambda state: {"task": state["task"]}, heard))
 
     def route(self, source: str, router: Router[SettingsT], targets: Mapping[str, str | FanOut]) -> None:
@@ -310,7 +309,6 @@ class ProtocolGraph(JudgeGraphBuilder, Generic[SettingsT]):
         return {**after, "scores": before.get("scores") or [], "round": last}
 
 
-@dataclass(eq=False, repr=False)
 class AsyncNode(Runnable[Any, Any]):
     """An async function as a node of a graph that may also be run with ``.invoke()``.
 
@@ -320,9 +318,10 @@ class AsyncNode(Runnable[Any, Any]):
         one_of_several: whether it runs for several agents at once, of whom one may fail.
     """
 
-    name: str
-    body: Callable[[Any], Coroutine[Any, Any, Any]]
-    one_of_several: bool = False
+    def __init__(
+        self, name: str, body: Callable[[Any], Coroutine[Any, Any, Any]], one_of_several: bool = False
+    ) -> None:
+        self.name, self.body, self.one_of_several = name, body, one_of_several
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
         given = config or var_child_runnable_config.get() or {}

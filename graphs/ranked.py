@@ -101,7 +101,7 @@ def ranked(judge: str | AnyGraph | Any, rule: VotingRule = "condorcet", approve_
     """
     if rule not in RULES:
         raise UsageError(f"unknown voting rule {rule!r}; rules are {', '.join(RULES)}")
-    slot = JudgeSlot.of(judge)
+    slot = JudgeSlot(judge)
     if "compare" not in kinds_of(slot.graph):
         raise UsageError(
             "answers are ranked by comparing two, but this judge rates one text: use one with compare tasks"

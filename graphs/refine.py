@@ -162,7 +162,7 @@ def slot_of(judge: Any) -> JudgeSlot:
     Raises:
         UsageError: it is none.
     """
-    slot = JudgeSlot.of(judge)
+    slot = JudgeSlot(judge)
     if "score" not in kinds_of(slot.graph):
         raise UsageError(
             "a refined text is rated, but this judge compares two texts: use one with score tasks"
@@ -256,7 +256,7 @@ def _writing_node(writer: Any) -> Runnable[Any, Any]:
     if isinstance(writer, StateGraph):
         writer = writer.compile()
     if isinstance(writer, PregelProtocol):
-        node: Runnable[Any, Any] = nested_judge_node(JudgeSlot.of(writer), _given, _written)
+        node: Runnable[Any, Any] = nested_judge_node(JudgeSlot(writer), _given, _written)
     elif isinstance(writer, str) or is_chain(writer):
         node = _model_writer(writer)
     elif isinstance(writer, Runnable) or callable(writer):

@@ -96,7 +96,7 @@ class GivenJudges(Generic[WrapperSettingsT]):
 
     def __init__(self, bound: WrapperSettingsT, **graphs: Given) -> None:
         self.bound = bound
-        self.slots = {place: JudgeSlot.of(graph) for place, graph in graphs.items()}
+        self.slots = {place: JudgeSlot(graph) for place, graph in graphs.items()}
         self.context_schema = next(iter(self.slots.values())).context_schema
 
     def settings(self, _context: object) -> WrapperSettingsT:

@@ -148,7 +148,7 @@ class ProtocolGraph(JudgeGraphBuilder, Generic[SettingsT]):
                 if after.get("transcript"):
                     after = self._scored(current, after, update.get("transcript") or ())
                     update = {**update, "scores": after["scores"], "round": after["round"]}
-            _ended.set(_Ended(after, runtime.settings))
+            _ended.set((after, runtime.settings))
             return update
 
         self.place(name, AsyncNode(name, act), then)
@@ -197,7 +197,7 @@ class ProtocolGraph(JudgeGraphBuilder, Generic[SettingsT]):
             if state.get("orders") is None:
                 raise UsageError("this thread has no task yet: invoke the graph with a task first")
             if (ended := _ended.get()) is not None:
-                asked = state, ended.settings
+                asked = state, ended[1]
             else:
                 # Agents side by side leave scores and round as they were, as ``update_state`` does, which has no
                 # runtime.
@@ -383,20 +383,16 @@ def lighten(graph: Graph) -> None:
             vars(node)["node"] = UnobservedNode(node.node)
 
 
-class _Ended(NamedTuple):
-    """The state behind a node that has just ended, and the settings of the run."""
+_ended: ContextVar[tuple[JudgeState, Any] | None] = ContextVar("_ended", default=None)
+"""The state behind a node that has just ended, and the settings of the run.
 
-    state: JudgeState
-    settings: Any
-
-
-_ended: ContextVar[_Ended | None] = ContextVar("_ended", default=None)
-"""Set while the update of a node is written and its router is asked."""
+Set while the update of the node is written and its router is asked.
+"""
 
 
 def _reader(usual: Callable[[RunnableConfig], Any]) -> Callable[[RunnableConfig], Any]:
     """Make what reads the state for a router; LangGraph copies and updates all that a graph holds for it."""
-    return lambda config: ended.state if (ended := _ended.get()) else usual(config)
+    return lambda config: ended[0] if (ended := _ended.get()) else usual(config)
 
 
 class UnobservedNode(Runnable[Any, Any]):

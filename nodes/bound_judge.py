@@ -292,11 +292,8 @@ class BoundJudge(Generic[SettingsT]):
             chosen: Mapping[str, ModelSpec | LoadedModel] = self._chosen(run.settings, run.in_force)
         else:
             chosen = before.chosen
-        models: dict[str, LoadedModel] = {}
-        for role, model in chosen.items():
-            known = model if isinstance(model, LoadedModel) else resolver.loaded(model, loop)
-            if known is not None:
-                models[role] = known
+        known = {r: m if isinstance(m, LoadedModel) else resolver.loaded(m, loop) for r, m in chosen.items()}
+        models = {role: model for role, model in known.items() if model is not None}
         prompts = self._prompts.get(run.settings.prompts)
         if prompts is None or len(models) < len(chosen):
             # Templates and clients read files, and LangGraph's server refuses blocking calls on the event loop.

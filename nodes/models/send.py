@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from langchain_core.callbacks import AsyncCallbackManager, BaseCallbackManager
 from langchain_core.globals import get_llm_cache
@@ -89,14 +89,8 @@ def answering_calls(middleware: CallMiddleware) -> AbstractContextManager[None]:
     return set_for_block(call_middleware, middleware)
 
 
-class _Node(NamedTuple):
-    """Hold the replies that a node has got since it began, and the thread whose graph it is part of."""
-
-    thread: str
-    replies: list[tuple[Call, Reply]]
-
-
-_node: ContextVar[_Node | None] = ContextVar("_node", default=None)
+_node: ContextVar[tuple[str, list[tuple[Call, Reply]]] | None] = ContextVar("_node", default=None)
+"""The thread whose graph a node is part of, and the replies that it has got since it began."""
 
 KEPT = 256
 """So many replies are kept for nodes that did not end; beyond, the earliest are forgotten."""
@@ -118,7 +112,7 @@ def replies_kept(thread: str) -> Iterator[None]:
         return
     replies: list[tuple[Call, Reply]] = []
     try:
-        with set_for_block(_node, _Node(thread, replies)):
+        with set_for_block(_node, (thread, replies)):
             yield
     except BaseException:
         for call, reply in replies:
@@ -136,11 +130,10 @@ async def send(call: Call) -> Reply:
         ModelCallError: the provider refused the call, or it failed for good.
         StoppedError: the run is ending and makes no more calls.
     """
-    node = _node.get()
-    reply = _KEPT.pop((node.thread, fingerprint(call)), None) if node and _KEPT else None
+    thread, replies = _node.get() or ("", [])
+    reply = _KEPT.pop((thread, fingerprint(call)), None) if thread and _KEPT else None
     reply = reply or await (call_middleware.get() or _NO_RUN)(call, attempt)
-    if node:
-        node.replies.append((call, reply))
+    replies.append((call, reply))
     if reply.served:
         # Of a reply from the journal too: its verdict is to say so in every start of a run.
         call.model.warn(OTHER_MODEL.of(model=call.model.label, served=reply.served))
@@ -149,8 +142,8 @@ async def send(call: Call) -> Reply:
 
 def invalidate(calls: Sequence[Call]) -> None:
     """Tell the run, and the node, that the replies to these calls could not be used."""
-    if node := _node.get():
-        node.replies[:] = [sent for sent in node.replies if not any(sent[0] is call for call in calls)]
+    _, replies = _node.get() or ("", [])
+    replies[:] = [sent for sent in replies if not any(sent[0] is call for call in calls)]
     (call_middleware.get() or _NO_RUN).invalidate(calls)
 
 

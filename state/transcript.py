@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from operator import attrgetter, itemgetter, not_
+from operator import add, attrgetter, itemgetter, not_
 from typing import Annotated, Any, Literal, NotRequired, cast
 
 from pydantic import Field
@@ -80,9 +80,10 @@ class Usage:
         return self.input_tokens + self.output_tokens
 
     def __add__(self, other: Usage) -> Usage:
-        pairs = zip(_all_of(self), _all_of(other), strict=True)
-        # The cost alone may be unknown.
-        sums: list[Any] = [None if one is None or more is None else one + more for one, more in pairs]
+        unknown = self.cost_usd is None or other.cost_usd is None
+        cost = None if unknown else (self.cost_usd or 0.0) + (other.cost_usd or 0.0)
+        *tokens, seconds, uncounted = map(add, _numbers_of(self), _numbers_of(other))
+        sums: list[Any] = [*tokens, cost, seconds, uncounted]
         return Usage(*sums)
 
 
@@ -97,7 +98,7 @@ USAGE_FIELDS = tuple(field.name for field in fields(Usage) if field.name != "unc
 
 # They get all fields in one call into C, since usages are read and written with every turn.
 _from_object = attrgetter(*USAGE_FIELDS)
-_all_of = attrgetter(*USAGE_FIELDS, "uncounted")
+_numbers_of = attrgetter(*(name for name in USAGE_FIELDS if name != "cost_usd"), "uncounted")
 _from_mapping = itemgetter(*USAGE_FIELDS)
 
 

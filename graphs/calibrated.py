@@ -22,7 +22,7 @@ from ..nodes.bound_judge import Models
 from ..nodes.verdicts import joint_verdict, swap_answers
 from ..state.aggregation import mean_pair, swapped, winner_by_mean
 from ..state.errors import UsageError
-from ..state.graph_state import JudgeOutput
+from ..state.graph_state import GraphState, JudgeOutput
 from ..state.settings.wrapper_settings import CalibratedSettings
 from ..state.tasks import CompareInput, CompareTask, ScoreTask
 from ..state.transcript import Turn
@@ -34,14 +34,13 @@ from .wrapper import (
     Judges,
     NestedJudges,
     Wrapper,
-    WrapperState,
     marked_outcome,
     verdict_in,
     wrapper_record,
 )
 
 
-class OrdersState(WrapperState):
+class OrdersState(GraphState):
     """The state while the two orders are judged: the outcome of each."""
 
     straight: NotRequired[JudgeOutput | None]

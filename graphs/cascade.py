@@ -20,7 +20,7 @@ from math import inf
 from typing import Any, NotRequired, Unpack, cast
 
 from ..nodes.bound_judge import Models
-from ..state.graph_state import JudgeOutput
+from ..state.graph_state import GraphState, JudgeOutput
 from ..state.protocols import CallRange, CallsByRole, Can
 from ..state.settings.wrapper_settings import CascadeSettings, Reason
 from ..state.tasks import TaskKind
@@ -33,7 +33,6 @@ from .wrapper import (
     Judges,
     NestedJudges,
     Wrapper,
-    WrapperState,
     calls_inside,
     gathered,
     marked_outcome,
@@ -48,7 +47,7 @@ Doubt = Callable[[Verdict, CascadeSettings], str | None]
 REASONS: tuple[Reason, ...] = ("unresolved", "inconsistent", "gap")
 
 
-class CascadeState(WrapperState):
+class CascadeState(GraphState):
     """The state of a cascade: the outcome of each protocol that was asked, and why the second one was."""
 
     cheap: NotRequired[JudgeOutput | None]

@@ -37,13 +37,13 @@ from ..state.aspects import Aspect
 from ..state.checked import shortened
 from ..state.conversations import read_conversation
 from ..state.errors import ModelCallError, ReplyError, UsageError
-from ..state.graph_state import JudgeOutput, append, as_json
+from ..state.graph_state import GraphState, JudgeOutput, append, as_json
 from ..state.tasks import ScoreTask, parse_task
 from ..state.transcript import Turn, TurnIds, usage_of_turns
 from .base import AsyncNode
 from .nested import JudgeSlot, nested_judge_node
 from .registry import AnyGraph, kind_of_turns
-from .wrapper import StepGraph, WrapperState, emptied, kinds_of, marked_outcome
+from .wrapper import StepGraph, emptied, kinds_of, marked_outcome
 
 Writer = str | Runnable[Any, Any] | AnyGraph | Callable[..., Any]
 Ended = Literal["good_enough", "out_of_tries", "judge_failed", "writer_failed"]
@@ -72,7 +72,7 @@ class RefineOutput(JudgeOutput):
     error: str | None
 
 
-class RefineState(WrapperState):
+class RefineState(GraphState):
     """The state while the text is refined: the latest version, and the tries so far."""
 
     candidate: NotRequired[str | None]

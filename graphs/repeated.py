@@ -20,7 +20,7 @@ from langgraph.types import Send
 from ..nodes.bound_judge import Models
 from ..nodes.verdicts import distance, joint_verdict
 from ..state.aggregation import majority, mean_of, standard_deviation, winner_by_mean
-from ..state.graph_state import JudgeOutput, append
+from ..state.graph_state import GraphState, JudgeOutput, append
 from ..state.settings.wrapper_settings import RepeatedSettings
 from ..state.transcript import Score, Turn
 from ..state.verdict import Verdict
@@ -31,14 +31,13 @@ from .wrapper import (
     Judges,
     NestedJudges,
     Wrapper,
-    WrapperState,
     marked_outcome,
     verdict_in,
     wrapper_record,
 )
 
 
-class RepeatsState(WrapperState):
+class RepeatsState(GraphState):
     """The state while the runs go on: the outcome of each, in order."""
 
     outcomes: Annotated[list[JudgeOutput], append]

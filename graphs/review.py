@@ -24,7 +24,7 @@ from ..nodes.human import HumanAnswer, ask_person, decided
 from ..nodes.prompt_context import score_schema
 from ..nodes.verdicts import number_of_orders, outcome_fields
 from ..state.errors import UsageError
-from ..state.graph_state import JudgeOutput
+from ..state.graph_state import GraphState, JudgeOutput
 from ..state.review_rules import IN_DOUBT, Rule, reasons
 from ..state.settings.base_settings import explicitly_set
 from ..state.settings.wrapper_settings import ReviewSettings
@@ -41,14 +41,13 @@ from .wrapper import (
     Judges,
     NestedJudges,
     Wrapper,
-    WrapperState,
     gathered,
     verdict_in,
     wrapper_record,
 )
 
 
-class ReviewState(WrapperState):
+class ReviewState(GraphState):
     """The state of a review: the judge's outcome, and why a person is asked; empty where nobody is."""
 
     outcome: NotRequired[JudgeOutput | None]

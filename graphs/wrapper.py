@@ -12,17 +12,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from functools import partial
-from typing import Annotated, Any, Generic, Literal, NotRequired, TypeVar, cast
+from typing import Any, Generic, Literal, TypeVar, cast
 
 from langgraph.graph import END, START
-from typing_extensions import TypedDict
 
 from ..nodes.bound_judge import BoundJudge, Models, OwnModel, is_role, split_models
 from ..nodes.models.loaded_model import LoadedModel
 from ..nodes.prompt_context import Prompts
 from ..nodes.server_rules import check_caller, check_size
 from ..state.errors import InputError, UsageError
-from ..state.graph_state import JudgeOutput, as_json, latest, merge_turns
+from ..state.graph_state import GraphState, JudgeOutput
 from ..state.protocols import CallsByRole, Can, Protocol
 from ..state.settings import ModelSpec, Settings, WrapperSettings, make_settings
 from ..state.tasks import (
@@ -35,7 +34,7 @@ from ..state.tasks import (
     kinds_of_input,
     parse_task,
 )
-from ..state.transcript import Score, Turn
+from ..state.transcript import Turn
 from ..state.verdict import Verdict
 from .base import SyncFunction
 from .judge_graph import JudgeGraphBuilder, context_of_run, labels_of
@@ -47,17 +46,7 @@ Count = Literal["calls", "calls_once"]
 """Which calls of a protocol are counted, by the field of its record that does so."""
 
 
-class WrapperState(TypedDict):
-    """The state of a graph round other judges' graphs, whose turns it gathers as each of them ends."""
-
-    task: Annotated[dict[str, Any], as_json]
-    transcript: Annotated[list[Turn], merge_turns]
-    scores: list[Score]
-    round: Annotated[int, latest]
-    verdict: NotRequired[dict[str, Any] | None]
-
-
-def emptied(state: type[WrapperState]) -> dict[str, Any]:
+def emptied(state: type[GraphState]) -> dict[str, Any]:
     """Return the update that empties a state but for its task: an earlier run on the same thread may have left it."""
     return {name: [] if name == "scores" else None for name in state.__annotations__ if name != "task"}
 
@@ -242,7 +231,7 @@ class Wrapper(StepGraph, Generic[WrapperSettingsT]):
 
     def __init__(
         self,
-        state: type[WrapperState],
+        state: type[GraphState],
         judges: Judges[WrapperSettingsT],
         input_schema: type[Any] | None = None,
     ) -> None:

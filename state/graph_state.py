@@ -166,7 +166,7 @@ class JudgeOutput(TypedDict):
 
 
 class GraphState(TypedDict):
-    """What the state of every graph that judges has; a wrapper's gathers the turns of its judges as each of them ends."""
+    """What the state of every graph that judges has; that of a wrapper gathers the turns of its judges as they end."""
 
     task: Annotated[dict[str, Any], as_json]
     transcript: Annotated[list[Turn], merge_turns]

@@ -159,6 +159,7 @@ class BoundJudge(Generic[SettingsT]):
 
     Attributes:
         record: what the package knows of the protocol.
+        protocol: its name.
         roles: roles that can have a model: the record's, unless a wrapper says which.
         bound: the settings given to ``build``.
         source_digest: of the file that defines the protocol, where no version of a package tells which one it is.
@@ -173,7 +174,7 @@ class BoundJudge(Generic[SettingsT]):
         own: Mapping[str, OwnModel],
         roles: Sequence[str] | None = None,
     ):
-        self.record = record
+        self.record, self.protocol = record, record.name
         self.roles = record.roles if roles is None else roles
         self.bound = bound
         self._own = own
@@ -185,11 +186,6 @@ class BoundJudge(Generic[SettingsT]):
         if bound.prompts is not None and var_child_runnable_config.get() is None:
             self._prompts[bound.prompts] = Prompts.load(bound.prompts, record.templates)
         self._check_roles([*bound.models, *own])
-
-    @property
-    def protocol(self) -> str:
-        """The protocol's name."""
-        return self.record.name
 
     def settings(self, context: object) -> SettingsT:
         """Return the settings of a run with this context; see ``resolve_settings``."""

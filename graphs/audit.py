@@ -137,9 +137,8 @@ def audit(models: Models | None = None, **settings: Any) -> StepGraph:
 
     builder = StepGraph(AuditState, input_schema=AuditInput, output_schema=AuditOutput)
     builder.begin(_prepared)
-    builder.add_node("auditor", AsyncNode("auditor", label, one_of_several=True))
+    builder.place("auditor", AsyncNode("auditor", label, one_of_several=True), then=END)
     builder.add_conditional_edges("prepare", SyncFunction("each_speech", _each_speech), ["auditor", END])
-    builder.add_edge("auditor", END)
     return builder
 
 

@@ -12,7 +12,6 @@ A protocol wires its nodes and names its outcomes::
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import (
     AsyncIterator,
     Awaitable,
@@ -24,7 +23,6 @@ from collections.abc import (
 )
 from contextlib import nullcontext
 from contextvars import ContextVar
-from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, Generic, NamedTuple
 
@@ -57,13 +55,7 @@ from ..state.settings import SettingsT, make_settings
 from ..state.tasks import input_schema_of
 from ..state.transcript import Score, TurnIds
 from ..state.verdict import StopReason
-from .judge_graph import (
-    JudgeGraphBuilder,
-    context_of_run,
-    labels_of,
-    side_by_side,
-    threads_side_by_side,
-)
+from .judge_graph import JudgeGraphBuilder, SideBySide, context_of_run, labels_of
 from .nested import JudgeSlot, nested_judge_node
 from .registry import AnyGraph
 
@@ -134,8 +126,11 @@ class ProtocolGraph(JudgeGraphBuilder, Generic[SettingsT]):
         self._counts_itself = scores is not None
         self._scores = scores or scores_of_roles(protocol.role_kinds)
 
-    def agent(self, name: str, body: Agent[SettingsT]) -> None:
-        """Add a node that is asked by itself: an async function of the state and the agents' runtime."""
+    def agent(self, name: str, body: Agent[SettingsT], then: str | None = None) -> None:
+        """Add a node that is asked by itself: an async function of the state and the agents' runtime.
+
+        ``then`` is the node that always follows, if one does.
+        """
 
         async def act(state: JudgeState) -> Update:
             if (START, name) in self.edges:
@@ -153,24 +148,24 @@ class ProtocolGraph(JudgeGraphBuilder, Generic[SettingsT]):
                 if after.get("transcript"):
                     after = self._scored(current, after, update.get("transcript") or ())
                     update = {**update, "scores": after["scores"], "round": after["round"]}
-            _ended.set(_Ended(after, runtime.settings))
+            _ended.set((after, runtime.settings))
             return update
 
-        self.add_node(name, AsyncNode(name, act))
+        self.place(name, AsyncNode(name, act), then)
 
-    def agents(self, name: str, body: Agent[SettingsT]) -> None:
+    def agents(self, name: str, body: Agent[SettingsT], then: str | None = None) -> None:
         """Add a node for agents who are asked side by side: its function is called for each, ``state["agent"]``.
 
-        An agent that fails is asked again alone when the graph is resumed: the others' calls are not cut short.
+        ``then`` is entered when all of them have spoken. An agent that fails is asked again alone when the graph is
+        resumed: the others' calls are not cut short.
         """
 
         async def act(state: AgentState) -> Update:
-            async with side_by_side(get_runtime()):
-                update = await body(state, await self._runtime(state))
-                rounds = [turn["round"] for turn in update["transcript"]]
-                return {**update, "round": max([state["round"], *rounds])}
+            update = await body(state, await self._runtime(state))
+            rounds = [turn["round"] for turn in update["transcript"]]
+            return {**update, "round": max([state["round"], *rounds])}
 
-        self.add_node(name, AsyncNode(name, act, one_of_several=True))
+        self.place(name, AsyncNode(name, act, one_of_several=True), then)
 
     def judge(self, name: str, graph: AnyGraph) -> None:
         """Add a node that is a judge's graph, drawn and streamed as a sub-graph: it judges the same task.
@@ -182,7 +177,7 @@ class ProtocolGraph(JudgeGraphBuilder, Generic[SettingsT]):
         def heard(_state: JudgeState, outcome: JudgeOutput) -> Update:
             return {"transcript": outcome["transcript"]}
 
-        slot = JudgeSlot.of(graph)
+        slot = JudgeSlot(graph)
         self.add_node(name, nested_judge_node(slot, lambda state: {"task": state["task"]}, heard))
 
     def route(self, source: str, router: Router[SettingsT], targets: Mapping[str, str | FanOut]) -> None:
@@ -202,7 +197,7 @@ class ProtocolGraph(JudgeGraphBuilder, Generic[SettingsT]):
             if state.get("orders") is None:
                 raise UsageError("this thread has no task yet: invoke the graph with a task first")
             if (ended := _ended.get()) is not None:
-                asked = state, ended.settings
+                asked = state, ended[1]
             else:
                 # Agents side by side leave scores and round as they were, as ``update_state`` does, which has no
                 # runtime.
@@ -224,9 +219,9 @@ class ProtocolGraph(JudgeGraphBuilder, Generic[SettingsT]):
         ends: dict[Hashable, str] = {labels[outcome]: node for outcome, node in nodes.items()}
         self.add_conditional_edges(source, SyncFunction(router.__name__, choose), ends)
 
-    def begin(self, details: Details | None = None) -> None:
+    def begin(self, details: Details | None = None, then: str | None = None) -> None:
         """Add the node ``prepare``, with which every judgement begins; ``details`` are the protocol's own."""
-        self.agent("prepare", prepare(self.protocol, details))
+        self.agent("prepare", prepare(self.protocol, details), then)
         self.add_edge(START, "prepare")
 
     def end(
@@ -236,8 +231,7 @@ class ProtocolGraph(JudgeGraphBuilder, Generic[SettingsT]):
         weigh: Weigh | None = None,
     ) -> None:
         """Add the node ``conclude``, which makes the verdict; arguments as for ``nodes.verdicts.conclude``."""
-        self.agent("conclude", conclude(self.protocol, stop_reason, decide, weigh))
-        self.add_edge("conclude", END)
+        self.agent("conclude", conclude(self.protocol, stop_reason, decide, weigh), END)
 
     def panel(
         self,
@@ -255,11 +249,10 @@ class ProtocolGraph(JudgeGraphBuilder, Generic[SettingsT]):
             agents: returns the names of those who are asked, from the state and the settings.
         """
         self.begin(details)
-        self.agents(name, body)
+        self.agents(name, body, "conclude")
         self.end(decide=decide, weigh=weigh)
         asked = each(name, agents)
         self.route("prepare", orders_shown, {"one_order": asked, "both_orders": asked})
-        self.add_edge(name, "conclude")
 
     def compile(self, *args: Any, **kwargs: Any) -> Graph:
         """Compile as LangGraph does, with room for all agents who are asked side by side in a sync run, too."""
@@ -316,7 +309,6 @@ class ProtocolGraph(JudgeGraphBuilder, Generic[SettingsT]):
         return {**after, "scores": before.get("scores") or [], "round": last}
 
 
-@dataclass(eq=False, repr=False)
 class AsyncNode(Runnable[Any, Any]):
     """An async function as a node of a graph that may also be run with ``.invoke()``.
 
@@ -326,22 +318,23 @@ class AsyncNode(Runnable[Any, Any]):
         one_of_several: whether it runs for several agents at once, of whom one may fail.
     """
 
-    name: str
-    body: Callable[[Any], Coroutine[Any, Any, Any]]
-    one_of_several: bool = False
+    def __init__(
+        self, name: str, body: Callable[[Any], Coroutine[Any, Any, Any]], one_of_several: bool = False
+    ) -> None:
+        self.name, self.body, self.one_of_several = name, body, one_of_several
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
         given = config or var_child_runnable_config.get() or {}
         thread = given.get("configurable", {}).get("thread_id")
         # Without a thread, nothing can be resumed.
         with nullcontext() if thread is None else replies_kept(thread):
-            # Those who are asked side by side are known by their tasks.
-            work = self.body(input)
-            return await (asyncio.create_task(work) if self.one_of_several else work)
+            if not self.one_of_several:
+                return await self.body(input)
+            async with SideBySide(get_runtime()):
+                return await self.body(input)
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
-        with threads_side_by_side(get_runtime()) if self.one_of_several else nullcontext():
-            return run_blocking(self.ainvoke(input))
+        return run_blocking(self.ainvoke(input))
 
 
 class SyncFunction(Runnable[Any, Any]):
@@ -390,20 +383,16 @@ def lighten(graph: Graph) -> None:
             vars(node)["node"] = UnobservedNode(node.node)
 
 
-class _Ended(NamedTuple):
-    """The state behind a node that has just ended, and the settings of the run."""
+_ended: ContextVar[tuple[JudgeState, Any] | None] = ContextVar("_ended", default=None)
+"""The state behind a node that has just ended, and the settings of the run.
 
-    state: JudgeState
-    settings: Any
-
-
-_ended: ContextVar[_Ended | None] = ContextVar("_ended", default=None)
-"""Set while the update of a node is written and its router is asked."""
+Set while the update of the node is written and its router is asked.
+"""
 
 
 def _reader(usual: Callable[[RunnableConfig], Any]) -> Callable[[RunnableConfig], Any]:
     """Make what reads the state for a router; LangGraph copies and updates all that a graph holds for it."""
-    return lambda config: ended.state if (ended := _ended.get()) else usual(config)
+    return lambda config: ended[0] if (ended := _ended.get()) else usual(config)
 
 
 class UnobservedNode(Runnable[Any, Any]):

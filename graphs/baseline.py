@@ -15,17 +15,10 @@ from typing import Unpack
 
 from ..nodes.bound_judge import Models
 from ..nodes.courtroom_judge import by_last_ruling, judge_alone
-from ..state.protocols import CallsByRole, Can, Protocol, exactly
+from ..state.protocols import Protocol, exactly
 from ..state.settings import BaselineSettings
-from ..state.tasks import TaskKind
 from .base import ProtocolGraph
 from .options import Bound, CommonOptions
-
-
-def calls(_settings: BaselineSettings, _kind: TaskKind, _can: Can) -> CallsByRole:
-    """Count the judge's one call."""
-    return {"judge": exactly(1)}
-
 
 protocol = Protocol(
     name="baseline",
@@ -35,7 +28,7 @@ protocol = Protocol(
     roles=("judge",),
     settings=BaselineSettings,
     prompts=("shared", "courtroom"),
-    calls=calls,
+    calls=lambda _settings, _kind, _can: {"judge": exactly(1)},
     role_kinds={"judge": "scores"},
     is_baseline=True,
     score_gaps="once",
@@ -54,11 +47,9 @@ def build(
     ('1', 1)
     """
     graph = ProtocolGraph(protocol, BaselineSettings, settings, models, fields)
-    graph.begin()
-    graph.agent("judge", judge_alone)
+    graph.begin(then="judge")
+    graph.agent("judge", judge_alone, then="conclude")
     graph.end(decide=by_last_ruling)
-    graph.add_edge("prepare", "judge")
-    graph.add_edge("judge", "conclude")
     return graph
 
 

@@ -22,10 +22,9 @@ from ..nodes.bound_judge import Models
 from ..nodes.verdicts import joint_verdict, swap_answers
 from ..state.aggregation import mean_pair, swapped, winner_by_mean
 from ..state.errors import UsageError
-from ..state.graph_state import JudgeOutput
-from ..state.protocols import CallsByRole, Can
+from ..state.graph_state import GraphState, JudgeOutput
 from ..state.settings.wrapper_settings import CalibratedSettings
-from ..state.tasks import CompareInput, CompareTask, ScoreTask, TaskKind
+from ..state.tasks import CompareInput, CompareTask, ScoreTask
 from ..state.transcript import Turn
 from ..state.verdict import Verdict, Winner
 from ..state.verdict_warnings import INCONSISTENT
@@ -35,24 +34,17 @@ from .wrapper import (
     Judges,
     NestedJudges,
     Wrapper,
-    WrapperState,
-    calls_inside,
     marked_outcome,
     verdict_in,
     wrapper_record,
 )
 
 
-class OrdersState(WrapperState):
+class OrdersState(GraphState):
     """The state while the two orders are judged: the outcome of each."""
 
     straight: NotRequired[JudgeOutput | None]
     swapped: NotRequired[JudgeOutput | None]
-
-
-def calls(settings: CalibratedSettings, kind: TaskKind, can: Can) -> CallsByRole:
-    """Count the calls of the protocol inside, once for each order."""
-    return {role: of_role * 2 for role, of_role in calls_inside("calls", settings, kind, can).items()}
 
 
 protocol = wrapper_record(
@@ -61,7 +53,7 @@ protocol = wrapper_record(
     summary="both orders of two answers, averaged, around any protocol that compares",
     source="FairEval (Wang et al. 2024), section 3",
     kinds=("compare",),
-    calls=calls,
+    times=lambda _settings: 2,
 )
 
 
@@ -91,9 +83,8 @@ class BothOrders(Wrapper[CalibratedSettings]):
         # Each is the name of a node, of the field with its outcome, and of the mark of its turns.
         for order in ("straight", "swapped"):
             mark = partial(_marked, order)
-            self.judge(order, "of", partial(heard, order), partial(shown, order), mark=mark)
+            self.judge(order, "of", partial(heard, order), partial(shown, order), then="weigh", mark=mark)
             self.add_edge("prepare", order)
-            self.add_edge(order, "weigh")
         self.end("weigh", weigh)
 
     def check(self, task: ScoreTask | CompareTask) -> None:

@@ -20,7 +20,7 @@ from math import inf
 from typing import Any, NotRequired, Unpack, cast
 
 from ..nodes.bound_judge import Models
-from ..state.graph_state import JudgeOutput
+from ..state.graph_state import GraphState, JudgeOutput
 from ..state.protocols import CallRange, CallsByRole, Can
 from ..state.settings.wrapper_settings import CascadeSettings, Reason
 from ..state.tasks import TaskKind
@@ -33,7 +33,6 @@ from .wrapper import (
     Judges,
     NestedJudges,
     Wrapper,
-    WrapperState,
     calls_inside,
     gathered,
     marked_outcome,
@@ -48,7 +47,7 @@ Doubt = Callable[[Verdict, CascadeSettings], str | None]
 REASONS: tuple[Reason, ...] = ("unresolved", "inconsistent", "gap")
 
 
-class CascadeState(WrapperState):
+class CascadeState(GraphState):
     """The state of a cascade: the outcome of each protocol that was asked, and why the second one was."""
 
     cheap: NotRequired[JudgeOutput | None]
@@ -87,15 +86,14 @@ def cascade(cheap: AnyJudge, expensive: AnyJudge, when: When = REASONS, gap: flo
 def escalation_reason(verdict: Verdict, settings: CascadeSettings) -> str | None:
     """Say why a verdict is in doubt: the first reason of the settings that holds, or ``None``."""
     judge, gap = verdict.protocol, abs(verdict.scores[0] - verdict.scores[1]) if verdict.scores else inf
-    reasons = {
-        "unresolved": (verdict.stop_reason == "max_rounds", f"{judge} ended at its last round"),
-        "inconsistent": (
-            verdict.position_consistent is False,
-            f"{judge} has another winner with the answers swapped",
-        ),
-        "gap": (gap < settings.gap, f"{gap:g} between the answers is less than {settings.gap:g}"),
-    }
-    return next((f"{name}: {reasons[name][1]}" for name in settings.when if reasons[name][0]), None)
+    words: dict[Reason, str] = {}
+    if verdict.stop_reason == "max_rounds":
+        words["unresolved"] = f"{judge} ended at its last round"
+    if verdict.position_consistent is False:
+        words["inconsistent"] = f"{judge} has another winner with the answers swapped"
+    if gap < settings.gap:
+        words["gap"] = f"{gap:g} between the answers is less than {settings.gap:g}"
+    return next((f"{name}: {words[name]}" for name in settings.when if name in words), None)
 
 
 class Cascade(Wrapper[CascadeSettings]):

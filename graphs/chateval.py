@@ -138,20 +138,16 @@ def build(
     graph = ProtocolGraph(protocol, ChatEvalSettings, settings, models, fields)
     graph.bound_judge.bound = with_roles(graph.bound_judge.bound)
     graph.begin(roles_of_referees)
-    graph.agent("planner", casting)
+    graph.agent("planner", casting, then="next_speakers")
     graph.agent("next_speakers", next_speakers)
-    graph.agents("referee", referee)
-    graph.agents("summarizer", summarizer)
+    graph.agents("referee", referee, then="next_speakers")
+    graph.agents("summarizer", summarizer, then="next_speakers")
     graph.end(decide=vote, weigh=weigh_votes)
     graph.route("prepare", roles_are_open, {"roles_given": "next_speakers", "roles_open": "planner"})
-    graph.add_edge("planner", "next_speakers")
     speak = each("referee", next_referees)
     sum_up = each("summarizer", lambda _state, _settings: ["summarizer"])
     outcomes: dict[str, str | FanOut] = {"referees": speak, "summary": sum_up, "complete": "conclude"}
     graph.route("next_speakers", what_follows, outcomes)
-    # LangGraph enters the node once all who were asked side by side have spoken.
-    graph.add_edge("referee", "next_speakers")
-    graph.add_edge("summarizer", "next_speakers")
     return graph
 
 

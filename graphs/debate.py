@@ -71,11 +71,6 @@ protocol = Protocol(
 )
 
 
-Full = Literal["context_full"]
-Outcome = Literal["no_issue", "objection", "another_round", "max_rounds", "tie_breaker", "human"] | Full
-Speaks = Literal["scorer_speaks", "critic_speaks"] | Full
-
-
 def next_speaker(state: JudgeState) -> Recipient:
     """Name who speaks next: the Critic answers the Scorer, the Scorer answers the task and every objection."""
     speakers = (turn["role"] for turn in reversed(state["transcript"]))
@@ -90,31 +85,26 @@ def critic_is_satisfied(state: JudgeState) -> bool:
     return turn is not None and turn["value"] is True
 
 
-def rounds_left(state: JudgeState, settings: DebateSettings) -> bool:
-    """Tell whether the Critic may be called once more."""
-    return state["round"] < settings.n
-
-
 def unresolved(settings: DebateSettings) -> Literal["max_rounds", "tie_breaker", "human"]:
     """Name what ends a debate after n objections: the last score stands, or somebody else decides."""
     return "max_rounds" if settings.fallback == "last" else settings.fallback
 
 
-def after_commander(state: JudgeState, _settings: DebateSettings) -> Speaks:
+def after_commander(state: JudgeState, _settings: DebateSettings) -> str:
     """The Commander's message goes to the next speaker."""
     if context_is_full(state):
         return "context_full"
     return "critic_speaks" if next_speaker(state) == "critic" else "scorer_speaks"
 
 
-def after_scorer(state: JudgeState, settings: DebateSettings) -> Outcome:
+def after_scorer(state: JudgeState, settings: DebateSettings) -> str:
     """The Critic hears the score while rounds are left."""
     if context_is_full(state):
         return "context_full"
-    return "another_round" if rounds_left(state, settings) else unresolved(settings)
+    return "another_round" if state["round"] < settings.n else unresolved(settings)
 
 
-def after_critic(state: JudgeState, _settings: DebateSettings) -> Outcome:
+def after_critic(state: JudgeState, _settings: DebateSettings) -> str:
     """NO ISSUE ends the debate; an objection goes back to the Scorer."""
     if context_is_full(state):
         return "context_full"
@@ -163,14 +153,13 @@ async def relay(state: JudgeState, runtime: AgentRuntime[DebateSettings]) -> dic
 
 def wire(graph: ProtocolGraph[DebateSettings]) -> ProtocolGraph[DebateSettings]:
     """Add the debate's nodes and edges; DEBATE and its plain variant have them in common."""
-    graph.begin()
+    graph.begin(then="commander")
     graph.agent("commander", within_context(relay))
     graph.agent("scorer", within_context(scorer))
     graph.agent("critic", within_context(critic))
-    graph.agent("tie_breaker", within_context(tie_breaker))
-    graph.agent("human", human)
+    graph.agent("tie_breaker", within_context(tie_breaker), then="conclude")
+    graph.agent("human", human, then="conclude")
     graph.end(stop_reason)
-    graph.add_edge("prepare", "commander")
     speakers = {"scorer_speaks": "scorer", "critic_speaks": "critic", "context_full": "conclude"}
     graph.route("commander", after_commander, speakers)
     over = dict.fromkeys(("max_rounds", "context_full"), "conclude")
@@ -178,8 +167,6 @@ def wire(graph: ProtocolGraph[DebateSettings]) -> ProtocolGraph[DebateSettings]:
     graph.route("scorer", after_scorer, {"another_round": "commander", **over, **decides})
     answers = {"objection": "commander", "no_issue": "conclude", "context_full": "conclude"}
     graph.route("critic", after_critic, answers)
-    graph.add_edge("tie_breaker", "conclude")
-    graph.add_edge("human", "conclude")
     return graph
 
 

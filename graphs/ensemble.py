@@ -92,13 +92,12 @@ def build(
     graph.bound_judge.bound = with_roles(graph.bound_judge.bound)
     graph.begin(roles_of_referees)
     graph.agent("planner", casting)
-    graph.agents("referee", independent_referee)
+    graph.agents("referee", independent_referee, then="conclude")
     graph.end(decide=average, weigh=weigh_referees)
     asked = each("referee", referees)
     orders: dict[str, str | FanOut] = {"one_order": asked, "both_orders": asked}
     graph.route("prepare", who_is_first, {**orders, "roles_open": "planner"})
     graph.route("planner", orders_shown, orders)
-    graph.add_edge("referee", "conclude")
     return graph
 
 

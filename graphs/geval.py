@@ -41,11 +41,6 @@ def calls(settings: GEvalSettings, _kind: TaskKind, can: Can) -> CallsByRole:
     return {"scorer": CallRange(1, 1 + samples.most) if tried else samples}
 
 
-def calls_once(settings: GEvalSettings, _kind: TaskKind, _can: Can) -> CallsByRole:
-    """Count the planner's call, unless the steps are given."""
-    return {"planner": exactly(0 if settings.steps else 1)}
-
-
 protocol = Protocol(
     name="geval",
     summary="one scorer with evaluation steps, its score weighted by token probabilities",
@@ -55,7 +50,8 @@ protocol = Protocol(
     settings=GEvalSettings,
     prompts=("shared", "geval"),
     calls=calls,
-    calls_once=calls_once,
+    # The planner's, unless the steps are given.
+    calls_once=lambda settings, _kind, _can: {"planner": exactly(0 if settings.steps else 1)},
     role_kinds={"planner": "plans", "scorer": "scores"},
     number_only_roles=("scorer",),
     # A replay has no planner. What the steps say makes no difference there: the scorer's replies are given.
@@ -81,12 +77,10 @@ def build(
     """
     graph = ProtocolGraph(protocol, GEvalSettings, settings, models, fields, expected_by_round)
     graph.begin()
-    graph.agent("planner", planner)
-    graph.agent("scorer", scorer)
+    graph.agent("planner", planner, then="scorer")
+    graph.agent("scorer", scorer, then="conclude")
     graph.end(decide=expectation)
     graph.route("prepare", after_prepare, {"no_steps": "planner", "steps_given": "scorer"})
-    graph.add_edge("planner", "scorer")
-    graph.add_edge("scorer", "conclude")
     return graph
 
 

@@ -136,7 +136,7 @@ def compiled(name: str, judge: AnyGraph) -> Graph:
         return judge.copy(update={"checkpointer": None, "name": name})
     # What runs elsewhere cannot be copied, so it is put into a graph that can be named.
     around = StateGraph(JudgeState, input_schema=JudgeInput, output_schema=JudgeOutput)
-    slot = JudgeSlot.of(judge)
+    slot = JudgeSlot(judge)
     asked = nested_judge_node(slot, lambda state: {"task": state["task"]}, lambda _, outcome: outcome)
     around.add_node("judge", asked)
     around.add_edge(START, "judge")

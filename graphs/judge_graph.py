@@ -11,12 +11,12 @@ import asyncio
 import json
 import threading
 import time
+from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, aclosing, asynccontextmanager, contextmanager
+from contextlib import AbstractContextManager, aclosing, contextmanager
 from contextvars import ContextVar
 from typing import Any, cast
 from uuid import uuid4
-from weakref import WeakSet, WeakValueDictionary
 
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import merge_configs, set_config_context
@@ -28,7 +28,7 @@ from langgraph.runtime import Runtime, get_runtime
 from langgraph.types import Command, StateSnapshot
 from pydantic import BaseModel, ConfigDict
 
-from ..nodes.agent_runtime import Publish, heard_beside, publisher
+from ..nodes.agent_runtime import Publish, heard_beside
 from ..nodes.bound_judge import begun_with, without_hidden
 from ..nodes.human import marks_of_wrappers
 from ..nodes.sync_bridge import set_for_block
@@ -146,6 +146,12 @@ class JudgeGraphBuilder(StateGraph[Any, Any, Any, Any]):
         graph.__class__ = JudgeGraph
         return graph
 
+    def place(self, name: str, node: Any, then: str | None = None) -> None:
+        """Add a node, and the edge to the one that always follows it, if one does."""
+        self.add_node(name, node)
+        if then is not None:
+            self.add_edge(name, then)
+
 
 def labels_of(targets: Mapping[str, str]) -> dict[str, str]:
     """Return the label of each outcome's edge; LangGraph draws one edge between two nodes, whose outcomes share it.
@@ -190,70 +196,56 @@ def _only_node(before: StateSnapshot) -> str | None:
     return nodes.pop() if len(nodes) == 1 else None
 
 
-GRACE = 0.2
-"""Seconds that a failure in a sync run is held back beyond the others' end, in which their threads hand in results."""
-
 # LangGraph cancels all tasks of a step when one of them fails. Calls that are under way would be paid for and lost, and
 # asked again when the graph is resumed: so the one that failed waits for the others before it says so.
-_TASKS: WeakValueDictionary[str, WeakSet[asyncio.Task[Any]]] = WeakValueDictionary()
-"""Tasks under way by step: by the id of the checkpoint that it began with, another one in every step of every run.
 
-A step's tasks are kept by those of them that are still asked.
-"""
-_THREADS: dict[str, int] = {}
-_threads_changed = threading.Condition()
+POLL, GRACE = 0.02, 0.2
+"""Seconds between looks at whether the others have ended; and beyond their end, while their results are handed in."""
 
-
-def _step(runtime: Runtime[Any] | None) -> str:
-    # Without a checkpoint, or a graph round the node, there is nothing by which others of the step are known: each is
-    # by itself.
-    info = runtime.execution_info if runtime else None
-    return info.checkpoint_id if info else uuid4().hex
+_UNDER_WAY: Counter[str] = Counter()
+"""How many are asked by step: by the id of the checkpoint that it began with, another one in each step of each run."""
+_counting = threading.Lock()
 
 
-@asynccontextmanager
-async def side_by_side(runtime: Runtime[Any] | None) -> AsyncIterator[None]:
-    """Hold back an exception of the block until the tasks of the same step that have begun are done."""
-    step, me = _step(runtime), asyncio.current_task()
-    assert me is not None
-    asked = _TASKS.setdefault(step, WeakSet())
-    asked.add(me)
-    try:
-        yield
-    except GraphBubbleUp:
-        raise
-    except Exception:
-        # Who fails is waited for by nobody; the others of the step may not have begun yet.
-        asked.discard(me)
-        await asyncio.sleep(0)
-        while waited_for := {task for task in asked if not task.done()}:
-            await asyncio.wait(waited_for, return_when=asyncio.FIRST_COMPLETED)
-        raise
+class SideBySide:
+    """Hold back a failure of the block until the others of the same step that have begun are done.
 
+    It is a context manager (``with``) in a run whose tasks are threads, and an async one where they are asyncio's.
+    """
 
-@contextmanager
-def threads_side_by_side(runtime: Runtime[Any] | None) -> Iterator[None]:
-    """Hold back an exception of the block, as ``side_by_side`` does, in a run whose tasks are threads."""
-    step = _step(runtime)
-    with _threads_changed:
-        _THREADS[step] = _THREADS.get(step, 0) + 1
-    try:
-        try:
-            yield
-        finally:
-            # Whatever ends the block: nobody must wait for a thread that is gone.
-            with _threads_changed:
-                _THREADS[step] -= 1
-                if not _THREADS[step]:
-                    del _THREADS[step]
-                _threads_changed.notify_all()
-    except GraphBubbleUp:
-        raise
-    except Exception:
-        with _threads_changed:
-            _threads_changed.wait_for(lambda: step not in _THREADS)
-        time.sleep(GRACE)
-        raise
+    def __init__(self, runtime: Runtime[Any] | None) -> None:
+        # Without a checkpoint, or a graph round the node, there is nothing by which others of the step are known: each
+        # is by itself.
+        info = runtime.execution_info if runtime else None
+        self._step = info.checkpoint_id if info else uuid4().hex
+
+    def __enter__(self) -> None:
+        with _counting:
+            _UNDER_WAY[self._step] += 1
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        for seconds in self._pauses(error):
+            time.sleep(seconds)
+
+    async def __aenter__(self) -> None:
+        self.__enter__()
+
+    async def __aexit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        for seconds in self._pauses(error):
+            await asyncio.sleep(seconds)
+
+    def _pauses(self, error: BaseException | None) -> Iterator[float]:
+        """End, and yield how many seconds to wait, again and again, where the block has failed."""
+        # Whatever ends the block: nobody must wait for a thread or a task that is gone.
+        with _counting:
+            _UNDER_WAY[self._step] -= 1
+            if not _UNDER_WAY[self._step]:
+                del _UNDER_WAY[self._step]
+        if isinstance(error, Exception) and not isinstance(error, GraphBubbleUp):
+            yield 0.0  # the others may not have begun yet
+            while self._step in _UNDER_WAY:
+                yield POLL
+            yield GRACE
 
 
 def heard_by(hear: Publish) -> AbstractContextManager[None]:
@@ -281,12 +273,14 @@ def forwarded(mark: Callable[[Turn], Turn], once: bool = False) -> Iterator[None
         return
     here = get_config()
     are_streamed = once and SUBGRAPHS in here["configurable"]
-    publish = publisher((lambda _event: None) if are_streamed else runtime.stream_writer)
+    hearing = (heard_beside.get(), None if are_streamed else runtime.stream_writer)
 
     def from_here(event: Any) -> None:
+        marked = {**event, "turn": mark(event["turn"])}
         # LangGraph finds out from the config at hand whose event it is, and the speaker's is that of the judge inside.
         with set_config_context(here) as context:
-            context.run(publish, {**event, "turn": mark(event["turn"])})
+            for publish in filter(None, hearing):
+                context.run(publish, marked)
 
     marks = (mark, *marks_of_wrappers.get())
     with set_for_block(marks_of_wrappers, marks), set_for_block(heard_beside, from_here):

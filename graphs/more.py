@@ -137,23 +137,19 @@ def build(
     ['advocate_1_1', 'advocate_1_2', 'advocate_2_1', 'advocate_2_2', 'judge']
     """
     graph = ProtocolGraph(protocol, MoreSettings, settings, models, fields, scores_by_round)
-    graph.begin()
+    graph.begin(then="teams")
     graph.agent("teams", teams)
-    graph.agents("advocate", advocate_of_team)
-    graph.agents("aggregator", aggregator)
+    graph.agents("advocate", advocate_of_team, then="teams")
+    graph.agents("aggregator", aggregator, then="judge")
     graph.agents("defence_judge", defence_judge)
     graph.agent("judge", judge_of_round)
-    graph.agent("feedback", feedback)
+    graph.agent("feedback", feedback, then="teams")
     graph.end(decide=decide)
-    graph.add_edge("prepare", "teams")
     argue, rate = each("advocate", advocates_due), each("defence_judge", defence_judges)
     combine = each("aggregator", lambda _state, _settings: [f"aggregator_{side}" for side in SIDES])
     graph.route("teams", after_teams, {"advocates": argue, "llm": combine, "concat": "judge", "best": rate})
-    graph.add_edge("advocate", "teams")
-    graph.add_edge("aggregator", "judge")
     for judge in ("judge", "defence_judge"):
         graph.route(judge, after_judge, {"another_round": "feedback", "complete": "conclude"})
-    graph.add_edge("feedback", "teams")
     return graph
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
@@ -28,47 +27,25 @@ from ..state.errors import UsageError
 from ..state.settings import Settings
 from ..state.tasks import Rubric
 from ..state.transcript import Turn
-from .judge_graph import (
-    SUBGRAPHS,
-    SettingsElsewhere,
-    context_of_run,
-    forwarded,
-    side_by_side,
-    threads_side_by_side,
-)
+from .judge_graph import SUBGRAPHS, SettingsElsewhere, SideBySide, context_of_run, forwarded
 from .registry import Given, built, judge_of
 
 Compiled = CompiledStateGraph[Any, Any, Any, Any]
 
 
-@dataclass
 class JudgeSlot:
-    """Hold a judge inside a wrapper.
+    """Hold a judge inside a wrapper, which no run's context exchanges.
+
+    It is a given graph, compiled or not, a protocol as it is, or what ``create_judge`` made.
 
     Attributes:
         graph: its graph as drawn.
         rubric: what the wrapper's user has it judge by; None where that is the tasks' own, or the caller's.
+        context_schema: of the graph; one that runs elsewhere takes any settings, and checks them there.
     """
 
-    graph: Compiled | RemoteJudge
-    rubric: Rubric | None = None
-
-    def choose(self, _context: object) -> tuple[Compiled | None, Settings | None]:
-        """Return the graph that a run's context asks for, and a context for it; None where neither changes."""
-        return None, None
-
-    @property
-    def context_schema(self) -> type[Any] | None:
-        """The context schema of the graph; one that runs elsewhere takes any settings, and checks them there."""
-        if isinstance(self.graph, RemoteJudge):
-            return SettingsElsewhere
-        return self.graph.builder.context_schema
-
-    @classmethod
-    def of(cls, judge: Given, rubric: Rubric | None = None) -> JudgeSlot:
-        """Make the slot of a given graph, compiled or not, of a protocol as it is, or of what ``create_judge`` made.
-
-        No run's context exchanges it.
+    def __init__(self, judge: Given, rubric: Rubric | None = None) -> None:
+        """Take the judge.
 
         Raises:
             UsageError: it is no graph, and no protocol's name, file or module.
@@ -81,8 +58,16 @@ class JudgeSlot:
             raise UsageError(
                 f"a judge must be a protocol's name, or a graph such as debate.build(), got {shortened(judge)}"
             )
-        slot = compiled if isinstance(compiled, CompiledStateGraph) else RemoteJudge(compiled)
-        return cls(slot, rubric)
+        here = compiled if isinstance(compiled, CompiledStateGraph) else None
+        self.graph: Compiled | RemoteJudge = RemoteJudge(compiled) if here is None else here
+        self.rubric = rubric
+        self.context_schema: type[Any] | None = (
+            SettingsElsewhere if here is None else here.builder.context_schema
+        )
+
+    def choose(self, _context: object) -> tuple[Compiled | None, Settings | None]:
+        """Return the graph that a run's context asks for, and a context for it; None where neither changes."""
+        return None, None
 
 
 def nested_judge_node(
@@ -120,12 +105,12 @@ def nested_judge_node(
             yield chosen, before(state), arguments
 
     def judge(state: Any, config: RunnableConfig) -> Any:
-        with threads_side_by_side(get_runtime()), asked(graph, state, config) as (chosen, given, arguments):
+        with SideBySide(get_runtime()), asked(graph, state, config) as (chosen, given, arguments):
             outcome = chosen.invoke(given, **arguments)
         return after(state, outcome)
 
     async def ajudge(state: Any, config: RunnableConfig) -> Any:
-        async with side_by_side(get_runtime()):
+        async with SideBySide(get_runtime()):
             with asked(graph, state, config) as (chosen, given, arguments):
                 outcome = await chosen.ainvoke(given, **arguments)
         return after(state, outcome)

@@ -101,7 +101,7 @@ def ranked(judge: str | AnyGraph | Any, rule: VotingRule = "condorcet", approve_
     """
     if rule not in RULES:
         raise UsageError(f"unknown voting rule {rule!r}; rules are {', '.join(RULES)}")
-    slot = JudgeSlot.of(judge)
+    slot = JudgeSlot(judge)
     if "compare" not in kinds_of(slot.graph):
         raise UsageError(
             "answers are ranked by comparing two, but this judge rates one text: use one with compare tasks"
@@ -112,10 +112,9 @@ def ranked(judge: str | AnyGraph | Any, rule: VotingRule = "condorcet", approve_
         return elect(rule, len(state["answers"]), state["comparisons"], approve_from)
 
     graph.begin(_prepared)
-    graph.add_node("judge", nested_judge_node(slot, _task, _heard, mark=_mark))
+    graph.place("judge", nested_judge_node(slot, _task, _heard, mark=_mark), then="elect")
     graph.end("elect", concluded)
     graph.add_conditional_edges("prepare", SyncFunction("every_two", _every_two), ["judge"])
-    graph.add_edge("judge", "elect")
     return graph
 
 

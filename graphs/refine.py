@@ -37,13 +37,13 @@ from ..state.aspects import Aspect
 from ..state.checked import shortened
 from ..state.conversations import read_conversation
 from ..state.errors import ModelCallError, ReplyError, UsageError
-from ..state.graph_state import JudgeOutput, append, as_json
+from ..state.graph_state import GraphState, JudgeOutput, append, as_json
 from ..state.tasks import ScoreTask, parse_task
 from ..state.transcript import Turn, TurnIds, usage_of_turns
 from .base import AsyncNode
 from .nested import JudgeSlot, nested_judge_node
 from .registry import AnyGraph, kind_of_turns
-from .wrapper import StepGraph, WrapperState, emptied, kinds_of, marked_outcome
+from .wrapper import StepGraph, emptied, kinds_of, marked_outcome
 
 Writer = str | Runnable[Any, Any] | AnyGraph | Callable[..., Any]
 Ended = Literal["good_enough", "out_of_tries", "judge_failed", "writer_failed"]
@@ -72,7 +72,7 @@ class RefineOutput(JudgeOutput):
     error: str | None
 
 
-class RefineState(WrapperState):
+class RefineState(GraphState):
     """The state while the text is refined: the latest version, and the tries so far."""
 
     candidate: NotRequired[str | None]
@@ -162,7 +162,7 @@ def slot_of(judge: Any) -> JudgeSlot:
     Raises:
         UsageError: it is none.
     """
-    slot = JudgeSlot.of(judge)
+    slot = JudgeSlot(judge)
     if "score" not in kinds_of(slot.graph):
         raise UsageError(
             "a refined text is rated, but this judge compares two texts: use one with score tasks"
@@ -256,7 +256,7 @@ def _writing_node(writer: Any) -> Runnable[Any, Any]:
     if isinstance(writer, StateGraph):
         writer = writer.compile()
     if isinstance(writer, PregelProtocol):
-        node: Runnable[Any, Any] = nested_judge_node(JudgeSlot.of(writer), _given, _written)
+        node: Runnable[Any, Any] = nested_judge_node(JudgeSlot(writer), _given, _written)
     elif isinstance(writer, str) or is_chain(writer):
         node = _model_writer(writer)
     elif isinstance(writer, Runnable) or callable(writer):

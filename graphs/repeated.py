@@ -20,10 +20,8 @@ from langgraph.types import Send
 from ..nodes.bound_judge import Models
 from ..nodes.verdicts import distance, joint_verdict
 from ..state.aggregation import majority, mean_of, standard_deviation, winner_by_mean
-from ..state.graph_state import JudgeOutput, append
-from ..state.protocols import CallsByRole, Can
+from ..state.graph_state import GraphState, JudgeOutput, append
 from ..state.settings.wrapper_settings import RepeatedSettings
-from ..state.tasks import TaskKind
 from ..state.transcript import Score, Turn
 from ..state.verdict import Verdict
 from .base import SyncFunction
@@ -33,15 +31,13 @@ from .wrapper import (
     Judges,
     NestedJudges,
     Wrapper,
-    WrapperState,
-    calls_inside,
     marked_outcome,
     verdict_in,
     wrapper_record,
 )
 
 
-class RepeatsState(WrapperState):
+class RepeatsState(GraphState):
     """The state while the runs go on: the outcome of each, in order."""
 
     outcomes: Annotated[list[JudgeOutput], append]
@@ -82,10 +78,9 @@ class Repeats(Wrapper[RepeatedSettings]):
         def weigh(state: RepeatsState) -> dict[str, Any]:
             return self.concluded(weigh_repeats(state["outcomes"], self.settings().by))
 
-        self.judge("judge", "of", _marked, metadata=_metadata, mark=_mark)
+        self.judge("judge", "of", _marked, then="weigh", metadata=_metadata, mark=_mark)
         self.end("weigh", weigh)
         self.add_conditional_edges("prepare", SyncFunction("runs", runs), ["judge"])
-        self.add_edge("judge", "weigh")
 
 
 def weigh_repeats(outcomes: Sequence[JudgeOutput], by: Literal["average", "vote"] = "average") -> Verdict:
@@ -161,17 +156,12 @@ def _marked(run: Mapping[str, Any], outcome: JudgeOutput) -> dict[str, Any]:
     return {"outcomes": [marked], "transcript": marked["transcript"], "round": marked["verdict"]["rounds"]}
 
 
-def calls(settings: RepeatedSettings, kind: TaskKind, can: Can) -> CallsByRole:
-    """Count the calls of the protocol inside, once for each run."""
-    return {role: once * settings.k for role, once in calls_inside("calls", settings, kind, can).items()}
-
-
 protocol = wrapper_record(
     RepeatedSettings,
     name="repeated",
     summary="several independent verdicts of one protocol, averaged or voted, with their spread",
     source="repeats in ChatEval (Chan et al. 2024), Table 1",
-    calls=calls,
+    times=lambda settings: settings.k,
 )
 
 

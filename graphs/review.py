@@ -24,7 +24,7 @@ from ..nodes.human import HumanAnswer, ask_person, decided
 from ..nodes.prompt_context import score_schema
 from ..nodes.verdicts import number_of_orders, outcome_fields
 from ..state.errors import UsageError
-from ..state.graph_state import JudgeOutput
+from ..state.graph_state import GraphState, JudgeOutput
 from ..state.review_rules import IN_DOUBT, Rule, reasons
 from ..state.settings.base_settings import explicitly_set
 from ..state.settings.wrapper_settings import ReviewSettings
@@ -41,14 +41,13 @@ from .wrapper import (
     Judges,
     NestedJudges,
     Wrapper,
-    WrapperState,
     gathered,
     verdict_in,
     wrapper_record,
 )
 
 
-class ReviewState(WrapperState):
+class ReviewState(GraphState):
     """The state of a review: the judge's outcome, and why a person is asked; empty where nobody is."""
 
     outcome: NotRequired[JudgeOutput | None]
@@ -101,11 +100,10 @@ class Review(Wrapper[ReviewSettings]):
             return "a_rule_holds" if state.get("why") else "no_rule_holds"
 
         self.judge("judge", "of", judged)
-        self.step("human", _human)
+        self.step("human", _human, then="conclude")
         self.end("conclude", lambda state: self.concluded(verdict_in(state.get("outcome"))))
         self.add_edge("prepare", "judge")
         self.fork("judge", asks_person, {"a_rule_holds": "human", "no_rule_holds": "conclude"})
-        self.add_edge("human", "conclude")
 
     def check(self, task: ScoreTask | CompareTask) -> None:
         """Check also that the rules can hold of the judge that the run chooses."""
@@ -141,9 +139,8 @@ def reviewed(verdict: Verdict, answer: HumanAnswer, turn_id: str, why: Sequence[
 def _human(state: ReviewState) -> dict[str, Any]:
     """Ask a person; their words become a turn, and the verdict is as they have decided it."""
     verdict, why, turns = verdict_in(state.get("outcome")), state.get("why") or [], state["transcript"]
-    task = parse_task(state["task"])
-    answer = ask_person(task, state["task"], why, state["scores"], turns, verdict.model_dump(mode="json"))
-    value, scale = decided(answer, verdict.final), score_schema(task).scale
+    answer = ask_person(state, why, turns, verdict.model_dump(mode="json"))
+    value, scale = decided(answer, verdict.final), score_schema(parse_task(state["task"])).scale
     turn = without_models(turns).say(state["round"], "human", answer.words, value, scale, answer.name)
     decided_verdict = reviewed(verdict, answer, turn["id"], why).model_dump(mode="json")
     return {"transcript": [turn], "outcome": JudgeOutput(verdict=decided_verdict, transcript=turns)}

@@ -164,22 +164,20 @@ def build(
     """
     graph = ProtocolGraph(protocol, SamreSettings, settings, models, fields)
     graph.begin()
-    graph.agents("advocate", lone_advocate)
+    graph.agents("advocate", lone_advocate, then="judge")
     graph.agent("judge", judge_of_round)
     graph.agent("summarizer", summarizer)
     graph.agent("mean_scores", mean_scores)
-    graph.agents("juror", juror)
+    graph.agents("juror", juror, then="conclude")
     graph.end(stop_reason, decide)
     argue = each("advocate", advocates)
     graph.route("prepare", begin, {"begin_round": argue})
-    graph.add_edge("advocate", "judge")
     again: dict[str, str | FanOut] = {"another_round": argue, "another_round_from_summary": "summarizer"}
     # Whatever ends the rounds: the jury votes on all of them, and the means are what equal votes fall back on.
     over = dict.fromkeys(("agreement", "max_rounds"), "mean_scores")
     graph.route("judge", after_judge, {**again, **over})
     graph.route("summarizer", begin, {"begin_round": argue})
     graph.route("mean_scores", after_mean_scores, {"jury": each("juror", jurors), "no_jury": "conclude"})
-    graph.add_edge("juror", "conclude")
     return graph
 
 

@@ -17,18 +17,11 @@ from typing import Unpack
 from ..nodes.bound_judge import Models
 from ..nodes.referee import single_scorer
 from ..nodes.verdicts import lone_scorer, number_of_orders
-from ..state.protocols import CallsByRole, Can, Protocol, exactly
+from ..state.protocols import Protocol, exactly
 from ..state.settings import SingleSettings
-from ..state.tasks import TaskKind
 from .base import ProtocolGraph
 from .calibrated import weigh_orders
 from .options import Bound, SingleOptions
-
-
-def calls(settings: SingleSettings, kind: TaskKind, _can: Can) -> CallsByRole:
-    """Count one call for each order of the answers."""
-    return {"scorer": exactly(number_of_orders(settings, kind))}
-
 
 protocol = Protocol(
     name="single",
@@ -38,7 +31,7 @@ protocol = Protocol(
     roles=("scorer",),
     settings=SingleSettings,
     prompts=("shared", "chateval"),
-    calls=calls,
+    calls=lambda settings, kind, _can: {"scorer": exactly(number_of_orders(settings, kind))},
     role_kinds={"scorer": "scores"},
     is_baseline=True,
 )

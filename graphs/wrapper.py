@@ -12,17 +12,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from functools import partial
-from typing import Annotated, Any, Generic, Literal, NotRequired, TypeVar, cast, get_args
+from typing import Any, Generic, Literal, TypeVar, cast
 
 from langgraph.graph import END, START
-from typing_extensions import TypedDict
 
 from ..nodes.bound_judge import BoundJudge, Models, OwnModel, is_role, split_models
 from ..nodes.models.loaded_model import LoadedModel
 from ..nodes.prompt_context import Prompts
 from ..nodes.server_rules import check_caller, check_size
 from ..state.errors import InputError, UsageError
-from ..state.graph_state import JudgeOutput, as_json, latest, merge_turns
+from ..state.graph_state import GraphState, JudgeOutput
 from ..state.protocols import CallsByRole, Can, Protocol
 from ..state.settings import ModelSpec, Settings, WrapperSettings, make_settings
 from ..state.tasks import (
@@ -35,7 +34,7 @@ from ..state.tasks import (
     kinds_of_input,
     parse_task,
 )
-from ..state.transcript import Score, Turn
+from ..state.transcript import Turn
 from ..state.verdict import Verdict
 from .base import SyncFunction
 from .judge_graph import JudgeGraphBuilder, context_of_run, labels_of
@@ -47,17 +46,7 @@ Count = Literal["calls", "calls_once"]
 """Which calls of a protocol are counted, by the field of its record that does so."""
 
 
-class WrapperState(TypedDict):
-    """The state of a graph round other judges' graphs, whose turns it gathers as each of them ends."""
-
-    task: Annotated[dict[str, Any], as_json]
-    transcript: Annotated[list[Turn], merge_turns]
-    scores: list[Score]
-    round: Annotated[int, latest]
-    verdict: NotRequired[dict[str, Any] | None]
-
-
-def emptied(state: type[WrapperState]) -> dict[str, Any]:
+def emptied(state: type[GraphState]) -> dict[str, Any]:
     """Return the update that empties a state but for its task: an earlier run on the same thread may have left it."""
     return {name: [] if name == "scores" else None for name in state.__annotations__ if name != "task"}
 
@@ -96,7 +85,7 @@ class GivenJudges(Generic[WrapperSettingsT]):
 
     def __init__(self, bound: WrapperSettingsT, **graphs: Given) -> None:
         self.bound = bound
-        self.slots = {place: JudgeSlot.of(graph) for place, graph in graphs.items()}
+        self.slots = {place: JudgeSlot(graph) for place, graph in graphs.items()}
         self.context_schema = next(iter(self.slots.values())).context_schema
 
     def settings(self, _context: object) -> WrapperSettingsT:
@@ -204,24 +193,6 @@ class NestedJudges(BoundJudge[WrapperSettingsT]):
         for judge in self.slots.values():
             judge.bound_judge.check()
 
-    def check_run(self, context: object, kind: TaskKind) -> None:
-        """Check a run before any model is called.
-
-        Raises:
-            UsageError: a protocol that does not exist, or one that does not take this kind of task; or more than
-                callers of a server may ask for.
-            InputError: a setting of a judge that does not exist or cannot be so.
-        """
-        # Before any judge inside is built, and long before one asks a model.
-        check_caller(context)
-        self.check_calls(self.settings(context), kind)
-        for judge in self.slots.values():
-            graph, _ = judge.choose(context)
-            if kind not in (kinds := kinds_of(graph)):
-                raise UsageError(
-                    f"{graph.name} takes no task of the kind {kind!r}, only {' and '.join(kinds)}"
-                )
-
 
 Judges = GivenJudges[WrapperSettingsT] | NestedJudges[WrapperSettingsT]
 
@@ -229,9 +200,9 @@ Judges = GivenJudges[WrapperSettingsT] | NestedJudges[WrapperSettingsT]
 class StepGraph(JudgeGraphBuilder):
     """A graph whose own nodes call no model, such as one round judges."""
 
-    def step(self, name: str, work: Callable[[Any], dict[str, Any]]) -> None:
-        """Add a node that calls no model."""
-        self.add_node(name, SyncFunction(name, work))
+    def step(self, name: str, work: Callable[[Any], dict[str, Any]], then: str | None = None) -> None:
+        """Add a node that calls no model; ``then`` always follows it."""
+        self.place(name, SyncFunction(name, work), then)
 
     def begin(self, work: Callable[[Any], dict[str, Any]]) -> None:
         """Add the node ``prepare``, with which every run begins."""
@@ -240,8 +211,7 @@ class StepGraph(JudgeGraphBuilder):
 
     def end(self, name: str, work: Callable[[Any], dict[str, Any]]) -> None:
         """Add a node that calls no model, and is the last one."""
-        self.step(name, work)
-        self.add_edge(name, END)
+        self.step(name, work, END)
 
     def fork(self, source: str, router: Callable[[Any], str], targets: Mapping[str, str]) -> None:
         """Add a conditional edge: a pure function of the state names the outcome, which leads to a node."""
@@ -261,7 +231,7 @@ class Wrapper(StepGraph, Generic[WrapperSettingsT]):
 
     def __init__(
         self,
-        state: type[WrapperState],
+        state: type[GraphState],
         judges: Judges[WrapperSettingsT],
         input_schema: type[Any] | None = None,
     ) -> None:
@@ -295,12 +265,23 @@ class Wrapper(StepGraph, Generic[WrapperSettingsT]):
         """Check the run's task and settings before any model is called.
 
         Raises:
-            UsageError: a protocol that does not exist, or one that does not take this kind of task.
-            InputError: a setting that does not exist or cannot be so.
+            UsageError: a protocol that does not exist, or one that does not take this kind of task; or more than
+                callers of a server may ask for.
+            InputError: a setting, also of a judge inside, that does not exist or cannot be so.
         """
         # Graphs that were given find out by themselves which tasks they take: what they are is not known here.
-        if isinstance(self.judges, NestedJudges):
-            self.judges.check_run(context_of_run(), task.kind)
+        if not isinstance(self.judges, NestedJudges):
+            return
+        context = context_of_run()
+        # Before any judge inside is built, and long before one asks a model.
+        check_caller(context)
+        self.judges.check_calls(self.settings(), task.kind)
+        for judge in self.judges.slots.values():
+            graph, _ = judge.choose(context)
+            if task.kind not in (kinds := kinds_of(graph)):
+                raise UsageError(
+                    f"{graph.name} takes no task of the kind {task.kind!r}, only {' and '.join(kinds)}"
+                )
 
     def judge(
         self,
@@ -308,6 +289,7 @@ class Wrapper(StepGraph, Generic[WrapperSettingsT]):
         place: str,
         after: Callable[[Any, Any], Any],
         before: Callable[[Any], Any] = lambda state: cast("JudgeInput", {"task": state["task"]}),
+        then: str | None = None,
         **marks: Any,
     ) -> None:
         """Add a node that runs the judge of a place; ``after`` and ``marks`` are as for ``nested_judge_node``."""
@@ -316,7 +298,7 @@ class Wrapper(StepGraph, Generic[WrapperSettingsT]):
             self.settings()  # A state that a caller has edited goes round ``prepare``, but not round this check.
             return before(state)
 
-        self.add_node(node, nested_judge_node(self.judges.slots[place], checked, after, **marks))
+        self.place(node, nested_judge_node(self.judges.slots[place], checked, after, **marks), then)
 
     def concluded(self, verdict: Verdict) -> dict[str, Any]:
         """Return the last update; of a registered protocol the verdict has its name, and says which it is of."""
@@ -392,11 +374,20 @@ def _validated(name: str, given: Mapping[str, Any], settings_field: str) -> Sett
 def wrapper_record(
     settings: type[WrapperSettingsT], name: str, summary: str, source: str, **others: Any
 ) -> Protocol[WrapperSettingsT]:
-    """Return the record of a wrapper: it takes all tasks and makes its judge's calls, unless ``others`` differ."""
+    """Return the record of a wrapper: it takes all tasks and makes its judge's calls, unless ``others`` differ.
+
+    ``times`` among them says, from the settings, how often it makes those of one verdict.
+    """
     roles = in_all(roles_by_place(settings()))
     # All folders of bundled templates: a wrapper's settings say which of them are used.
     prompts = tuple(sorted({name.partition("/")[0] for name in Prompts.bundled().sources}))
-    own: dict[str, Any] = {count: partial(calls_inside, count) for count in get_args(Count)} | others
+    times: Callable[[WrapperSettingsT], int] = others.pop("times", lambda _settings: 1)
+
+    def calls(chosen: WrapperSettingsT, kind: TaskKind, can: Can) -> CallsByRole:
+        inside = calls_inside("calls", chosen, kind, can)
+        return {role: of_role * times(chosen) for role, of_role in inside.items()}
+
+    own: dict[str, Any] = {"calls": calls, "calls_once": partial(calls_inside, "calls_once"), **others}
     kinds = own.pop("kinds", ("score", "compare"))
     return Protocol(name, summary, source, kinds, roles, settings, prompts, **own)
 

@@ -40,19 +40,6 @@ heard_beside: ContextVar[Publish | None] = ContextVar("heard_beside", default=No
 """Where the turns of a judge inside a wrapper or a run go, beside its own stream."""
 
 
-def publisher(own: Publish) -> Publish:
-    """Return what streams to ``own``, and to the wrappers and the run round the judge."""
-    outer = heard_beside.get()
-    if outer is None:
-        return own
-
-    def publish(event: Any) -> None:
-        own(event)
-        outer(event)
-
-    return publish
-
-
 @dataclass(frozen=True)
 class Question:
     """Describe one request to one agent.
@@ -92,13 +79,6 @@ class Answer(NamedTuple):
     def update(self) -> dict[str, Any]:
         """The state update that every agent's node returns."""
         return {"transcript": [self.turn], "warnings": list(self.warnings)}
-
-
-class Samples(NamedTuple):
-    """Hold the turns of one question that was asked several times; an unreadable one has the value None."""
-
-    turns: tuple[Turn, ...]
-    warnings: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -150,11 +130,14 @@ class AgentRuntime(Generic[SettingsT]):
         reply = await send(call)
         return await self._read_or_repair(question, call, reply, self.turn_ids.next(question.agent))
 
-    async def sample(self, question: Question, size: int) -> Samples:
+    async def sample(self, question: Question, size: int) -> tuple[list[Turn], list[str]]:
         """Ask one agent for ``size`` replies to the same question, at a temperature at which they differ.
 
-        A sample that cannot be read is left out with a warning and not requested again, since the others stand for
-        it. Only where none can be read is the first one repaired, as ``ask`` would.
+        A sample that cannot be read has the value None and a warning, and is not requested again, since the others
+        stand for it. Only where none can be read is the first one repaired, as ``ask`` would.
+
+        Returns:
+            The turns, and the warnings.
 
         Raises:
             ReplyError: no sample can be read, and neither can the repaired one.
@@ -198,7 +181,7 @@ class AgentRuntime(Generic[SettingsT]):
         cut = dict.fromkeys(warning for pair in sampled for warning in _prompt_warning(question.who, *pair))
         if unread := sum(turn["value"] is None for turn in turns):
             warnings = (*warnings, UNREAD_SAMPLES.of(question.who, unread=unread, asked=len(turns)))
-        return Samples(tuple(turns), (*warnings, *cut))
+        return turns, [*warnings, *cut]
 
     def model_of(self, role: str, agent: str | None = None) -> LoadedModel:
         """Return the model of an agent: the one chosen for the agent, else for its role, else for all (``"*"``)."""
@@ -206,7 +189,10 @@ class AgentRuntime(Generic[SettingsT]):
 
     def publish_turn(self, turn: Turn, problem: str | None = None) -> None:
         """Stream a turn (``stream_mode="custom"``); ``problem`` says why its reply could not be read."""
-        publisher(self.publish)({"turn": turn, "problem": problem})
+        event = {"turn": turn, "problem": problem}
+        self.publish(event)
+        if outer := heard_beside.get():
+            outer(event)
 
     async def _read_or_repair(self, question: Question, call: Call, reply: Reply, id: str) -> Answer:
         """Parse the reply; while that fails and repairs are left, send a repair request and parse its reply."""

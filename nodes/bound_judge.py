@@ -12,7 +12,6 @@ import time
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, Generic, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -45,7 +44,12 @@ Models = Model | Mapping[str, Model]
 
 
 class OwnModel:
-    """Hold a model object of the caller's own: a chat model, or a runnable made of chat models."""
+    """Hold a model object of the caller's own: a chat model, or a runnable made of chat models.
+
+    Attributes:
+        model: the object.
+        is_configurable: whether a config chooses among models, or parameters of one.
+    """
 
     def __init__(self, model: object) -> None:
         """Take the object.
@@ -54,12 +58,8 @@ class OwnModel:
             UsageError: it is no model.
         """
         self.model = check_chain(model)
+        self.is_configurable = bool(choices(self.model, {}))
         self._loaded: dict[str, LoadedModel] = {}
-
-    @cached_property
-    def is_configurable(self) -> bool:
-        """Whether a config chooses among models, or parameters of one."""
-        return bool(choices(self.model, {}))
 
     def loaded(self) -> LoadedModel:
         """Return the model as the running config chooses it; the same choice is the same loaded model.
@@ -159,6 +159,7 @@ class BoundJudge(Generic[SettingsT]):
 
     Attributes:
         record: what the package knows of the protocol.
+        protocol: its name.
         roles: roles that can have a model: the record's, unless a wrapper says which.
         bound: the settings given to ``build``.
         source_digest: of the file that defines the protocol, where no version of a package tells which one it is.
@@ -173,7 +174,7 @@ class BoundJudge(Generic[SettingsT]):
         own: Mapping[str, OwnModel],
         roles: Sequence[str] | None = None,
     ):
-        self.record = record
+        self.record, self.protocol = record, record.name
         self.roles = record.roles if roles is None else roles
         self.bound = bound
         self._own = own
@@ -185,11 +186,6 @@ class BoundJudge(Generic[SettingsT]):
         if bound.prompts is not None and var_child_runnable_config.get() is None:
             self._prompts[bound.prompts] = Prompts.load(bound.prompts, record.templates)
         self._check_roles([*bound.models, *own])
-
-    @property
-    def protocol(self) -> str:
-        """The protocol's name."""
-        return self.record.name
 
     def settings(self, context: object) -> SettingsT:
         """Return the settings of a run with this context; see ``resolve_settings``."""
@@ -292,11 +288,8 @@ class BoundJudge(Generic[SettingsT]):
             chosen: Mapping[str, ModelSpec | LoadedModel] = self._chosen(run.settings, run.in_force)
         else:
             chosen = before.chosen
-        models: dict[str, LoadedModel] = {}
-        for role, model in chosen.items():
-            known = model if isinstance(model, LoadedModel) else resolver.loaded(model, loop)
-            if known is not None:
-                models[role] = known
+        known = {r: m if isinstance(m, LoadedModel) else resolver.loaded(m, loop) for r, m in chosen.items()}
+        models = {role: model for role, model in known.items() if model is not None}
         prompts = self._prompts.get(run.settings.prompts)
         if prompts is None or len(models) < len(chosen):
             # Templates and clients read files, and LangGraph's server refuses blocking calls on the event loop.

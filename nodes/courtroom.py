@@ -234,6 +234,7 @@ def record_of(state: JudgeState, side: int, round: int) -> list[Turn]:
 
 
 _POINTS = ScoreSchema(LOWEST, HIGHEST)
+_WORDS = [criterion.name.partition(" ")[0].lower() for criterion in CRITERIA]
 
 
 @dataclass(frozen=True)
@@ -242,6 +243,9 @@ class _ByPoints(ScoreSchema):
 
     ``feedback`` asks for some words to each advocate as well, ``explained`` for why one answer is better.
     """
+
+    # The fields of the points; ``reasoning`` alone would be both a criterion and the reasons.
+    names: ClassVar[list[str]] = [f"{word}_points" for word in _WORDS]
 
     feedback: bool = False
     explained: bool = False
@@ -277,17 +281,12 @@ class _ByPoints(ScoreSchema):
         points = {"lowest": LOWEST, "highest": HIGHEST, "names": self.names}
         return {**super().limits(), **points, "feedback": self.feedback, "explained": self.explained}
 
-    @property
-    def names(self) -> list[str]:
-        """The fields of the points."""
-        # ``reasoning`` alone would be both a criterion and the reasons.
-        return [f"{word}_points" for word in _WORDS]
-
 
 class TotalsSchema(_ByPoints, PairSchema):
     """Ask for points for each answer on every criterion; the value is the two totals."""
 
     template: ClassVar[str] = "courtroom/form_totals"
+    names: ClassVar[list[str]] = [f"{word}_{side}" for word in _WORDS for side in SIDES]
 
     def schema(self) -> dict[str, Any]:
         words = {"reasoning": prose("For each criterion, why each answer earns its points.")}
@@ -295,10 +294,6 @@ class TotalsSchema(_ByPoints, PairSchema):
             words["feedback"] = prose("Feedback for each advocate, up to 50 words each.")
         points = {name: number(LOWEST, HIGHEST) for name in self.names}
         return object_schema("judgement_reply" if self.feedback else "totals_reply", **words, **points)
-
-    @property
-    def names(self) -> list[str]:
-        return [f"{word}_{side}" for word in _WORDS for side in SIDES]
 
 
 class TotalSchema(_ByPoints):
@@ -310,6 +305,3 @@ class TotalSchema(_ByPoints):
         reasons = prose("For each criterion, why the defence earns its points.")
         points = {name: number(LOWEST, HIGHEST) for name in self.names}
         return object_schema("total_reply", reasoning=reasons, **points)
-
-
-_WORDS = [criterion.name.partition(" ")[0].lower() for criterion in CRITERIA]

@@ -21,8 +21,8 @@ async def scorer(state: AgentState, runtime: AgentRuntime[FairEvalSettings]) -> 
     task = task_of(state)
     prompt = build_prompt(state, runtime.prompts, runtime.prompts.instruction("faireval/scorer"))
     question = Question("scorer", "scorer", 1, prompt, score_schema(task), call_metadata(task))
-    samples = await runtime.sample(question, runtime.settings.k)
-    return {"transcript": list(samples.turns), "warnings": list(samples.warnings)}
+    turns, warnings = await runtime.sample(question, runtime.settings.k)
+    return {"transcript": turns, "warnings": warnings}
 
 
 def mean_of_samples(state: JudgeState, _settings: FairEvalSettings) -> Decision:

@@ -138,16 +138,14 @@ async def _by_logprobs(question: Question, runtime: AgentRuntime[GEvalSettings])
 
 
 async def _by_samples(question: Question, runtime: AgentRuntime[GEvalSettings]) -> dict[str, Any]:
-    samples = await runtime.sample(question, runtime.settings.samples)
-    turns, values = samples.turns, [value for turn in samples.turns if (value := turn["value"]) is not None]
+    turns, warnings = await runtime.sample(question, runtime.settings.samples)
+    values = [value for turn in turns if (value := turn["value"]) is not None]
     counts = {"samples": len(turns), "unread_samples": len(turns) - len(values)}
     expected = expected_from_samples(value for value in values if isinstance(value, float))
-    return _update(expected, turns, samples.warnings, weighting="sampling", **counts)
+    return _update(expected, turns, warnings, weighting="sampling", **counts)
 
 
-def _update(
-    expected: Expectation, turns: Sequence[Turn], warnings: Sequence[str], **details: Any
-) -> dict[str, Any]:
+def _update(expected: Expectation, turns: list[Turn], warnings: list[str], **details: Any) -> dict[str, Any]:
     """Return the update of the state, whose details tell the expected score and how it came about."""
     details |= {"expected": expected.value, "distribution": expected.by_name}
-    return {"transcript": [*turns], "warnings": [*warnings], "details": details}
+    return {"transcript": turns, "warnings": warnings, "details": details}

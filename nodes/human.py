@@ -16,7 +16,7 @@ from langgraph.types import interrupt
 
 from ..state.graph_state import JudgeState
 from ..state.settings import DebateSettings
-from ..state.tasks import CompareTask, ScoreTask
+from ..state.tasks import CompareTask, ScoreTask, parse_task
 from ..state.transcript import Score, Turn, turn_without_model
 from ..state.verdict import Winner
 from .agent_runtime import AgentRuntime
@@ -34,33 +34,28 @@ async def human(state: JudgeState, runtime: AgentRuntime[DebateSettings]) -> dic
 
     The answer is read by ``read_answer``. One that cannot be read, or is off the scale, is asked for again.
     """
-    task = task_of(state)
-    why = ["unresolved: Scorer and Critic do not agree"]
-    answer = ask_person(task, state["task"], why, state["scores"], debate_turns(state))
-    value = decided(answer, state["scores"][-1])
-    turn = runtime.say(state["round"], "human", answer.words, value, score_schema(task).scale, answer.name)
+    answer = ask_person(state, ["unresolved: Scorer and Critic do not agree"], debate_turns(state))
+    value, scale = decided(answer, state["scores"][-1]), score_schema(task_of(state)).scale
+    turn = runtime.say(state["round"], "human", answer.words, value, scale, answer.name)
     return {"transcript": [turn]}
 
 
 def ask_person(
-    task: ScoreTask | CompareTask,
-    given: Mapping[str, Any],
+    state: Mapping[str, Any],
     why: Sequence[str],
-    scores: Sequence[Score],
     turns: Iterable[Turn],
     verdict: Mapping[str, Any] | None = None,
 ) -> HumanAnswer:
     """Pause until a person has given an answer that can be read, and return it.
 
     Args:
-        task: what was judged.
-        given: the same as it stands in the state.
+        state: the graph's, with the task that was judged and the score after each round.
         why: the reasons for which a person is asked.
-        scores: the score after each round.
         turns: what the person is shown of the debate.
         verdict: the judge's, where there is one.
     """
-    form, place = score_schema(task), place_of_pause()
+    task, place = parse_task(state["task"]), place_of_pause()
+    form = score_schema(task)
     where = f" ({place['where']})" if place["where"] else ""
     question = {
         "question": f"Your verdict, please{where}: {wanted(task)}; with a reason and your name where you can.",
@@ -68,8 +63,8 @@ def ask_person(
         "place": place,
         "low": form.low,
         "high": form.high,
-        "task": given,
-        "scores": scores,
+        "task": state["task"],
+        "scores": state["scores"],
         **({"verdict": verdict} if verdict else {}),
         "log": [{key: turn[key] for key in ("round", "agent", "content")} for turn in turns],
     }

@@ -4,49 +4,31 @@ Nothing in here calls a model, reads a file (but for tables beside the code, suc
 another folder of the package.
 """
 
-from .aspects import ASPECTS, Aspect, find_aspect
-from .errors import (
-    DataError,
-    InputError,
-    JurygraphError,
-    ModelCallError,
-    ReplyError,
-    StoppedError,
-    UsageError,
-)
-from .graph_state import JudgeOutput, JudgeState
-from .settings import DebateSettings, ModelSpec, MultiagentSettings, Settings
-from .tasks import CompareTask, JudgeInput, ScoreTask, Task, TaskKind, parse_task
-from .transcript import Score, Turn, Usage
-from .verdict import StopReason, Verdict, Winner
-
-__all__ = [
-    "ASPECTS",
-    "Aspect",
-    "CompareTask",
-    "DataError",
-    "DebateSettings",
-    "InputError",
-    "JudgeInput",
-    "JudgeOutput",
-    "JudgeState",
-    "JurygraphError",
-    "ModelCallError",
-    "ModelSpec",
-    "MultiagentSettings",
-    "ReplyError",
-    "Score",
-    "ScoreTask",
-    "Settings",
-    "StopReason",
-    "StoppedError",
-    "Task",
-    "TaskKind",
-    "Turn",
-    "Usage",
-    "UsageError",
-    "Verdict",
-    "Winner",
-    "find_aspect",
-    "parse_task",
-]
+from .aspects import ASPECTS as ASPECTS
+from .aspects import Aspect as Aspect
+from .aspects import find_aspect as find_aspect
+from .errors import DataError as DataError
+from .errors import InputError as InputError
+from .errors import JurygraphError as JurygraphError
+from .errors import ModelCallError as ModelCallError
+from .errors import ReplyError as ReplyError
+from .errors import StoppedError as StoppedError
+from .errors import UsageError as UsageError
+from .graph_state import JudgeOutput as JudgeOutput
+from .graph_state import JudgeState as JudgeState
+from .settings import DebateSettings as DebateSettings
+from .settings import ModelSpec as ModelSpec
+from .settings import MultiagentSettings as MultiagentSettings
+from .settings import Settings as Settings
+from .tasks import CompareTask as CompareTask
+from .tasks import JudgeInput as JudgeInput
+from .tasks import ScoreTask as ScoreTask
+from .tasks import Task as Task
+from .tasks import TaskKind as TaskKind
+from .tasks import parse_task as parse_task
+from .transcript import Score as Score
+from .transcript import Turn as Turn
+from .transcript import Usage as Usage
+from .verdict import StopReason as StopReason
+from .verdict import Verdict as Verdict
+from .verdict import Winner as Winner

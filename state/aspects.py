@@ -7,14 +7,13 @@ several benchmarks share means SummEval's.
 
 from __future__ import annotations
 
-import difflib
 import tomllib
 from pathlib import Path
 from typing import ClassVar
 
 from pydantic import model_validator
 
-from .checked import Checked, FilledText
+from .checked import Checked, FilledText, did_you_mean
 
 LONGEST_NAME = 80
 
@@ -85,8 +84,7 @@ def find_aspect(name: str) -> Aspect:
     for prefix in ("", "summeval/", "topical-chat/", "hanna/"):
         if (aspect := ASPECTS.get(prefix + key)) is not None:
             return aspect
-    close = difflib.get_close_matches(key, [*ASPECTS, *(full.partition("/")[2] for full in ASPECTS)], n=1)
-    meant = f"; did you mean {close[0]}?" if close else ";"
+    meant = did_you_mean(key, [*ASPECTS, *(full.partition("/")[2] for full in ASPECTS)], cutoff=0.6) or ";"
     raise ValueError(
         f"unknown aspect {name!r}{meant} known are {', '.join(ASPECTS)}; one of your own has a name, criteria, "
         "low, high and steps, as a mapping or in a YAML file"

@@ -225,9 +225,11 @@ def _unknown(where: tuple[str | int, ...], owner: type[Checked]) -> str:
     return f"is not a {holder.part} of {holder.called}{meant}{its} {holder.part}s are {', '.join(names)}"
 
 
-def did_you_mean(wrong: str, names: Sequence[str], about: Mapping[str, str] | None = None) -> str:
+def did_you_mean(
+    wrong: str, names: Sequence[str], about: Mapping[str, str] | None = None, cutoff: float = 0.75
+) -> str:
     """Name what was probably meant: the name that is spelt alike, or the one whose description has the word."""
-    meant = difflib.get_close_matches(wrong.lower(), names, n=1, cutoff=0.75)
+    meant = difflib.get_close_matches(wrong.lower(), names, n=1, cutoff=cutoff)
     if not meant and about:
         words = {word.rstrip("s") for word in wrong.lower().split("_") if len(word) > 3}
         meant = [
@@ -245,6 +247,19 @@ def shortened(value: Any) -> str:
     # Redacted before it is cut, since half a key is no longer known for one.
     shown = redact(repr(value))
     return shown if len(shown) <= 60 else f"{shown[:60]} ..."
+
+
+def fields_in(value: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the name and the value of each field in plain data, at any depth, those of an object before what is inside.
+
+    >>> [name for name, _ in fields_in({"a": [{"b": 1}], "c": {"d": 2}})]
+    ['a', 'c', 'b', 'd']
+    """
+    if isinstance(value, Mapping):
+        for name, inner in value.items():
+            yield str(name), inner
+    for inner in value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ():
+        yield from fields_in(inner)
 
 
 LONGEST_TEXT = 10_000_000

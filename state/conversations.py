@@ -8,34 +8,23 @@ in words nor be sent along is refused by name: nothing is judged without it.
 from __future__ import annotations
 
 import json
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from .checked import shortened
 from .errors import UsageError
 from .media import MOST_MEDIA, Media, media_fault
 
-_ROLES = {
-    **dict.fromkeys(("human", "user", "HumanMessageChunk"), "Human"),
-    **dict.fromkeys(("ai", "assistant", "AIMessageChunk"), "AI"),
-    **dict.fromkeys(("system", "developer", "SystemMessageChunk"), "System"),
-    **dict.fromkeys(("tool", "function", "ToolMessageChunk", "FunctionMessageChunk"), "Tool"),
-}
-"""The speaker by a message's role, or by LangChain's type of it."""
-
-_TEXTS = ("text", "input_text", "output_text", "refusal")
-_REASONING = ("reasoning", "thinking", "redacted_thinking")
-_MEDIA = {"image": "an image", "audio": "audio", "video": "a video", "file": "a file", "document": "a file"}
-"""What a part is by a word in its type. Providers' types differ: ``image``, ``image_url``, ``input_image``."""
-
-# What a call or a result may hold, by provider: LangChain's keys, OpenAI's, Anthropic's, Bedrock's.
-_ARGUMENTS = ("args", "arguments", "input")
-_OF_CALL = ("tool_call_id", "call_id", "tool_use_id", "toolUseId")
-_IDS = ("call_id", "id", "toolUseId")
-_CALLS = ("_use", "_call", "toolUse")
-_RESULTS = ("_result", "_output", "toolResult")
+_WORDS: dict[str, dict[str, str]] = tomllib.loads(
+    Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")
+)
+_ROLES = {role: speaker for speaker, roles in _WORDS["speakers"].items() for role in roles.split()}
+_TEXTS, _REASONING, _CALLS, _RESULTS = (tuple(words.split()) for words in _WORDS["types"].values())
+_ARGUMENTS, _OF_CALL, _IDS = (tuple(words.split()) for words in _WORDS["keys"].values())
 _MOST_NAMED = 5
 
 
@@ -392,7 +381,7 @@ def _thought(value: Any) -> str:
 def _medium(kind: str) -> str | None:
     """Return what a part of this type is, where it is no text; the search in files is a tool."""
     kind = kind.removeprefix("file_search")
-    return next((named for word, named in _MEDIA.items() if word in kind.casefold()), None)
+    return next((named for word, named in _WORDS["media"].items() if word in kind.casefold()), None)
 
 
 def _first(fields: Mapping[str, Any], keys: Sequence[str]) -> Any:

@@ -165,7 +165,17 @@ class JudgeOutput(TypedDict):
     transcript: Annotated[list[Turn], Field(description="Every agent's turns, in order.")]
 
 
-class JudgeState(TypedDict):
+class GraphState(TypedDict):
+    """What the state of every graph that judges has; that of a wrapper gathers the turns of its judges as they end."""
+
+    task: Annotated[dict[str, Any], as_json]
+    transcript: Annotated[list[Turn], merge_turns]
+    scores: list[Score]
+    round: Annotated[int, latest]
+    verdict: NotRequired[dict[str, Any] | None]
+
+
+class JudgeState(GraphState):
     """The state of a protocol's graph while it judges.
 
     The transcript is what counts: ``scores`` (the score or pair after each round) and ``round`` follow from it, and are
@@ -175,15 +185,10 @@ class JudgeState(TypedDict):
     holds what only this protocol has. ``prepare`` sets all keys; ``conclude`` makes ``verdict`` of the others.
     """
 
-    task: Annotated[dict[str, Any], as_json]
     settings: NotRequired[dict[str, Any]]
     orders: list[int]
-    transcript: Annotated[list[Turn], merge_turns]
-    scores: list[Score]
-    round: Annotated[int, latest]
     warnings: Annotated[list[str], append]
     details: Annotated[dict[str, Any], merge]
-    verdict: NotRequired[dict[str, Any]]
 
 
 class AgentState(JudgeState):

@@ -5,10 +5,10 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from .checked import shortened
+from .checked import fields_in, shortened
 
 Media = dict[str, dict[str, Any]]
 """Images and files by the names that a text has for them, such as ``[image 1]``, each as it stood in its message."""
@@ -20,23 +20,15 @@ _ADDRESSES = ("url", "image_url", "file_url", "uri", "file_id")
 _CONTENTS = ("base64", "data", "file_data", "bytes")
 
 
-def _sources(part: Any, key: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the addresses and contents in an image or a file, whichever provider's keys it has."""
-    if isinstance(part, Mapping):
-        for name, inner in part.items():
-            yield from _sources(inner, str(name))
-    elif key in (*_ADDRESSES, *_CONTENTS) and part is not None:
-        yield key, part
-
-
 def media_fault(part: Mapping[str, Any]) -> str:
     """Say what is wrong with an image or a file; empty where nothing is."""
-    faults = [*map(_fault_of, _sources(part))] or ["it has neither address nor content"]
+    sources = [(name, value) for name, value in fields_in(part) if name in (*_ADDRESSES, *_CONTENTS)]
+    given = [(name, value) for name, value in sources if value is not None and not isinstance(value, Mapping)]
+    faults = [_fault_of(name, value) for name, value in given] or ["it has neither address nor content"]
     return next(filter(None, faults), "")
 
 
-def _fault_of(source: tuple[str, Any]) -> str:
-    key, value = source
+def _fault_of(key: str, value: Any) -> str:
     if not isinstance(value, str):
         return "its bytes must be base64"
     is_data = value.startswith("data:")

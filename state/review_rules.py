@@ -13,10 +13,11 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from .aggregation import majority, mean_pair, winner_by_mean
+from .checked import fields_in
 from .errors import UsageError
 from .transcript import RoleKind, Turn
 from .verdict import Verdict
@@ -139,13 +140,7 @@ def _shown(opinion: float | str) -> str:
 
 def _all_of(key: str, details: Any) -> Iterator[Any]:
     """Yield what stands under a key at any depth of a verdict's details, a list member by member."""
-    if isinstance(details, Mapping):
-        for name, value in details.items():
-            if name == key:
-                values = value if isinstance(value, list) else [value]
-                yield from (member for member in values if member is not None)
-            else:
-                yield from _all_of(key, value)
-    elif isinstance(details, list):
-        for value in details:
-            yield from _all_of(key, value)
+    for value in (value for name, value in fields_in(details) if name == key):
+        yield from (
+            member for member in (value if isinstance(value, list) else [value]) if member is not None
+        )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from operator import attrgetter, itemgetter, not_
+from operator import add, attrgetter, itemgetter, not_
 from typing import Annotated, Any, Literal, NotRequired, cast
 
 from pydantic import Field
@@ -81,16 +81,10 @@ class Usage:
 
     def __add__(self, other: Usage) -> Usage:
         unknown = self.cost_usd is None or other.cost_usd is None
-        return Usage(
-            self.calls + other.calls,
-            self.input_tokens + other.input_tokens,
-            self.cached_input_tokens + other.cached_input_tokens,
-            self.output_tokens + other.output_tokens,
-            self.reasoning_tokens + other.reasoning_tokens,
-            None if unknown else (self.cost_usd or 0.0) + (other.cost_usd or 0.0),
-            self.seconds + other.seconds,
-            self.uncounted + other.uncounted,
-        )
+        cost = None if unknown else (self.cost_usd or 0.0) + (other.cost_usd or 0.0)
+        *tokens, seconds, uncounted = map(add, _numbers_of(self), _numbers_of(other))
+        sums: list[Any] = [*tokens, cost, seconds, uncounted]
+        return Usage(*sums)
 
 
 NO_USAGE = Usage()
@@ -102,8 +96,9 @@ USAGE_FIELDS = tuple(field.name for field in fields(Usage) if field.name != "unc
 ``uncounted`` is none of them: a call has it where it has no tokens, and a sum where it is not zero.
 """
 
-# Both get all fields in one call into C, since usages are read and written with every turn.
+# They get all fields in one call into C, since usages are read and written with every turn.
 _from_object = attrgetter(*USAGE_FIELDS)
+_numbers_of = attrgetter(*(name for name in USAGE_FIELDS if name != "cost_usd"), "uncounted")
 _from_mapping = itemgetter(*USAGE_FIELDS)
 
 

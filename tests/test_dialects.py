@@ -8,7 +8,7 @@ from jurygraph.graphs import single
 from jurygraph.nodes.models import resolver
 from jurygraph.nodes.models.call import Call
 from jurygraph.nodes.models.capabilities import BOUNDS, STRUCTURE, SYSTEM
-from jurygraph.nodes.models.provider_errors import ProviderFault
+from jurygraph.nodes.models.provider_errors import ProviderFault, ResponseError
 from jurygraph.nodes.models.send import attempt
 from jurygraph.nodes.output_schemas import PairSchema, ScoreSchema
 from jurygraph.state import ReplyError, Verdict
@@ -234,22 +234,24 @@ OTHER = [
 ]  # fmt: skip
 
 
+def rejected(status: int, words: str, parameter: str | None = None) -> str | None:
+    return ProviderFault(ResponseError(words, status, body={"param": parameter})).rejected_parameter({})
+
+
 @pytest.mark.parametrize(("expected", "status", "words"), [
     *((STRUCTURE, *case) for case in FORM), *((BOUNDS, *case) for case in BOUND),
     *((SYSTEM, *case) for case in ROLE), *((parameter, 400, words) for parameter, words in PARAMETER),
     *((None, *case) for case in OTHER),
 ], ids=str)  # fmt: skip
 def test_what_is_refused_is_known_by_the_words(expected: str | None, status: int, words: str) -> None:
-    assert ProviderFault(status, words, None).rejected_parameter({}) == expected
+    assert rejected(status, words) == expected
     if expected == STRUCTURE:
-        told = f"BadRequestError: Error code: {status} - {words}"
-        assert ProviderFault(status, told, None).rejected_parameter({}) == STRUCTURE
+        assert rejected(status, f"BadRequestError: Error code: {status} - {words}") == STRUCTURE
     if expected == SYSTEM:
-        assert ProviderFault(status, words, "messages[0].role").rejected_parameter({}) == SYSTEM
+        assert rejected(status, words, "messages[0].role") == SYSTEM
 
 
 def test_the_parameter_that_a_provider_names_counts_more_than_its_words() -> None:
     words = "'messages' must contain 'json' in some form, to use 'response_format' of type 'json_object'."
-    assert ProviderFault(400, words, "response_format").rejected_parameter({}) == STRUCTURE
-    words = "not supported together with response_format"
-    assert ProviderFault(400, words, "temperature").rejected_parameter({}) == "temperature"
+    assert rejected(400, words, "response_format") == STRUCTURE
+    assert rejected(400, "not supported together with response_format", "temperature") == "temperature"

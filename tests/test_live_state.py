@@ -4,12 +4,12 @@ import asyncio
 import json
 from collections import Counter
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from jurygraph.graphs import debate, more, repeated, samre
 from jurygraph.graphs.base import ProtocolGraph
-from jurygraph.graphs.judge_graph import threads_side_by_side
+from jurygraph.graphs.judge_graph import SideBySide
 from jurygraph.graphs.registry import built, find_protocol
 from jurygraph.nodes import bound_judge
 from jurygraph.nodes.models.scripted_model import ScriptedModel
@@ -310,11 +310,10 @@ def test_a_secret_in_an_address_is_not_kept_in_the_state() -> None:
 
 
 def test_nobody_waits_for_a_thread_that_was_interrupted() -> None:
-    runtime = SimpleNamespace(execution_info=SimpleNamespace(checkpoint_id="step"))
-    with pytest.raises(KeyboardInterrupt), threads_side_by_side(cast("Any", runtime)):
-        raise KeyboardInterrupt
-    with pytest.raises(ValueError, match="alone"), threads_side_by_side(cast("Any", runtime)):
-        raise ValueError("alone")
+    runtime: Any = SimpleNamespace(execution_info=SimpleNamespace(checkpoint_id="step"))
+    for error in (KeyboardInterrupt("first"), ValueError("alone")):
+        with pytest.raises(type(error), match=str(error)), SideBySide(runtime):
+            raise error
 
 
 async def test_without_observers_nothing_is_done_for_them(monkeypatch: pytest.MonkeyPatch) -> None:

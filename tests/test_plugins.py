@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
-from jurygraph.graphs.options import ProtocolName
-from jurygraph.graphs.registry import protocols
+from jurygraph.graphs.registry import ProtocolName, protocols
 
 from .processes import Forks, command_line, forking
 from .sample_data import read_lines

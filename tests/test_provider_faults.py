@@ -231,7 +231,7 @@ STAY = [
 
 @pytest.mark.parametrize("error", [*MAY_COME_BACK, *STAY], ids=repr)
 def test_connections_of_other_clients_may_come_back_and_other_errors_stay(error: Exception) -> None:
-    fault = ProviderFault.of(error)
+    fault = ProviderFault(error)
     assert (fault.retryable, fault.status) == (error in MAY_COME_BACK, None)
 
 
@@ -242,8 +242,8 @@ def test_errors_of_unknown_clients_are_read_by_their_status(status: int, passing
 
     wrapped = RuntimeError("the client failed")
     wrapped.__cause__ = APIStatusError("no")
-    assert ProviderFault.of(wrapped).retryable == passing
-    assert ProviderFault.of(wrapped).status == status
+    assert ProviderFault(wrapped).retryable == passing
+    assert ProviderFault(wrapped).status == status
 
 
 # Attempts that follow

@@ -251,7 +251,7 @@ def test_the_longest_prompt_is_held_against_the_context_before_the_run(
 
 
 def test_tokens_per_minute_are_no_context() -> None:
-    fault = ProviderFault.of(ResponseError("Request too large: reduce the length or wait", 429))
+    fault = ProviderFault(ResponseError("Request too large: reduce the length or wait", 429))
     assert (fault.is_too_long, fault.retryable) == (False, True)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from jurygraph.graphs import faireval, geval
-from jurygraph.nodes.models.provider_errors import ProviderFault
+from jurygraph.nodes.models.provider_errors import ProviderFault, ResponseError
 from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.state import ModelCallError, ReplyError, Verdict
 from jurygraph.state.aggregation import expected_score, score_tokens
@@ -135,7 +135,7 @@ def test_other_faults_are_not_taken_for_a_rejected_n(provider: Provider) -> None
     with pytest.raises(ModelCallError, match="maximum context length"):
         sample(OPENAI, 3)
     assert len(provider.requests) == 1
-    assert ProviderFault(400, "no 'n' here", None).rejected_parameter({}) is None
+    assert ProviderFault(ResponseError("no 'n' here", 400)).rejected_parameter({}) is None
 
 
 def test_where_none_can_be_read_the_first_is_repaired() -> None:

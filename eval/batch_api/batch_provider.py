@@ -190,7 +190,7 @@ class BatchProvider(ABC):
         try:
             return await self.state_of(name)
         except self.errors as error:
-            if ProviderFault.of(error).status == 404:
+            if ProviderFault(error).status == 404:
                 return BatchState(name, "gone", ended=True, results={})
             raise
 
@@ -279,4 +279,4 @@ class BatchProvider(ABC):
 
 def may_pass(error: Exception) -> bool:
     """Tell whether another attempt may succeed after an error."""
-    return ProviderFault.of(error).retryable
+    return ProviderFault(error).retryable

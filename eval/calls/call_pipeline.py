@@ -208,7 +208,7 @@ class LivePipeline(CallPipeline):
         What may be the fault of one call alone does not count: a text that is too long, or that a filter refuses.
         """
         may_recur = error.retryable or error.rate_limited
-        if not (may_recur or ProviderFault.of(error).status in _NOT_THE_CALLS_FAULT):
+        if not (may_recur or ProviderFault(error).status in _NOT_THE_CALLS_FAULT):
             return
         self._failures_in_a_row[model] += 1
         if self._failures_in_a_row[model] >= MAX_FAILURES:
@@ -318,7 +318,7 @@ class LivePipeline(CallPipeline):
 
 def _is_answer(error: ModelCallError) -> bool:
     """Tell whether the provider has answered the request with this error; else it was never reached."""
-    return ProviderFault.of(error).status is not None
+    return ProviderFault(error).status is not None
 
 
 def journal_entry(call: Call, reply: Reply) -> Entry:

@@ -33,8 +33,8 @@ CHOICES = "choices"
 LIMIT, REASONING = "max_tokens", "reasoning"
 """The limit of a reply's length, and why it was raised, with how many times the default it became (``reasoning:2``)."""
 
-MOST_ROOM = 4
-"""So many times the default limit a reply may have where its model spends it on reasoning: it is doubled twice."""
+ROOMS = (1, 2, 4)
+"""So many times the default limit a reply may have, one after the other, where its model spends it on reasoning."""
 
 STRUCTURE, BOUNDS, SYSTEM, CACHE = "response_format", "bounds", "system", "cache_control"
 """The first stands for all that asks for JSON, under whatever name the provider knows it; the others for the bounds of
@@ -47,8 +47,7 @@ Form = Literal["schema", "tool", "json", "text"]
 """A JSON schema that the provider holds the reply to; a tool that must be called with it; any JSON object; words."""
 FORMS: tuple[Form, ...] = get_args(Form)
 
-_IN_WORDS = ("JSON by a schema", "the arguments of a tool", "a JSON object", "text")
-FORM_WORDS: Mapping[Form, str] = dict(zip(FORMS, _IN_WORDS, strict=True))
+FORM_WORDS: Mapping[Form, str] = WORDS["forms"]
 """What is asked for, in a warning's words."""
 
 Bounds = Literal["all", "lists", "none"]

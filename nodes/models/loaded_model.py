@@ -27,8 +27,8 @@ from .capabilities import (
     FORMS,
     LIMIT,
     LOGPROBS,
-    MOST_ROOM,
     REASONING,
+    ROOMS,
     SEVERAL,
     STRUCTURE,
     SYSTEM,
@@ -77,6 +77,13 @@ MOST_RUNNABLES = 64
 
 _WARNINGS: dict[str, str] = WORDS["warnings"]
 """What verdicts say of a model whose provider does not take a parameter, behind the model's name."""
+
+_LADDERS: Mapping[str, tuple[str, Sequence[Any]]] = {
+    STRUCTURE: ("form", FORMS),
+    BOUNDS: ("bounds", BOUNDS_KEPT),
+    REASONING: ("room", ROOMS),
+}
+"""What is eased step by step: the attribute that holds the step, and all steps in their order."""
 
 
 class LoadedModel:
@@ -241,11 +248,6 @@ class LoadedModel:
         name = self.chat._get_ls_params().get("ls_model_name")
         return name if isinstance(name, str) and name else None
 
-    @property
-    def seed(self) -> int | None:
-        """The seed that every call has, or None; samples that are to differ each add their number to it."""
-        return getattr(self.chat, "seed", None)
-
     @cached_property
     def is_limited_by_default(self) -> bool:
         """Whether its replies have the default limit: nobody has set one, and reasoning does not count into it."""
@@ -296,22 +298,15 @@ class LoadedModel:
         Calls run side by side: a parameter that another call has dropped in the meantime counts as dropped.
         """
         kind, _, eased = parameter.partition(":")
-        if kind == STRUCTURE:
-            form = next(known for known in FORMS if known == (eased or "text"))
-            # A looser form may be in use already.
-            if FORMS.index(form) > FORMS.index(self.form):
-                self.form = form
-                self.warnings.pop(STRUCTURE, None)
-                words = f"takes no reply schema: replies were asked for as {FORM_WORDS[form]}"
-                self._warn_of(STRUCTURE, words)
-        elif kind == BOUNDS:
-            bounds = next(known for known in BOUNDS_KEPT if known == eased)
-            self.bounds = max(bounds, self.bounds, key=BOUNDS_KEPT.index)
-            self._warn_of(BOUNDS)
-        elif kind == REASONING:
+        if kind in _LADDERS:
+            name, steps = _LADDERS[kind]
             # Journals of earlier versions do not say how much room there was.
-            self.room = max(self.room, int(eased or MOST_ROOM))
-            self._warn_of(REASONING, _WARNINGS[REASONING].format(room=self.room))
+            step = next((known for known in steps if str(known) == eased), steps[-1])
+            # A later step may be taken already.
+            if steps.index(step) > steps.index(getattr(self, name)):
+                setattr(self, name, step)
+                self.warnings.pop(kind, None)
+                self._warn_of(kind)
         elif parameter not in self.dropped:
             if not self._has(parameter, parameter in sent):
                 return False
@@ -351,7 +346,8 @@ class LoadedModel:
         self.warnings[warning] = warning
 
     def _warn_of(self, parameter: str, words: str | None = None) -> None:
-        self.warnings[parameter] = f"{self.label} {words or _WARNINGS[parameter]}"
+        words = words or _WARNINGS[parameter].format(room=self.room, form=FORM_WORDS[self.form])
+        self.warnings[parameter] = f"{self.label} {words}"
 
     def _warn_of_missing(self, parameter: str) -> None:
         self.warn(f"{self.label} has no {parameter} to set: it was used as it is")

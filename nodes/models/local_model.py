@@ -9,7 +9,6 @@ from __future__ import annotations
 import atexit
 import os
 import secrets
-import threading
 from importlib.metadata import PackageNotFoundError, files
 from importlib.util import find_spec
 from pathlib import Path
@@ -128,21 +127,21 @@ class LocalServer:
 
 
 _SERVERS: dict[tuple[int, LocalParameters], LocalServer] = {}
-_STARTING = threading.Lock()
 
 
 def server(parameters: LocalParameters) -> LocalServer:
     """Return the server of this process with these parameters; started the first time, which blocks for seconds.
+
+    The model resolver, which loads one model at a time, is who asks.
 
     Raises:
         UsageError: it cannot be started.
     """
     # With the process's number: a forked child inherits this dict, but not the threads of the servers in it.
     key = os.getpid(), parameters
-    with _STARTING:
-        if key not in _SERVERS:
-            _SERVERS[key] = LocalServer(parameters)
-        return _SERVERS[key]
+    if key not in _SERVERS:
+        _SERVERS[key] = LocalServer(parameters)
+    return _SERVERS[key]
 
 
 @atexit.register

@@ -48,6 +48,7 @@ from .connections import (
 )
 from .provider_errors import ResponseError
 from .responses import replace_surrogates, token_count
+from .retry import loop_time
 
 log = logging.getLogger("jurygraph.notices")
 
@@ -238,7 +239,7 @@ class Servers:
                     await self._room.wait()
             server.in_flight += 1
             server.made += 1
-            started = _now()
+            started = loop_time()
             try:
                 body = await server.post(payload)
             except (aiohttp.ClientError, ResponseError, OSError) as error:
@@ -246,7 +247,7 @@ class Servers:
                     raise
             except asyncio.CancelledError as error:
                 # Whoever waits for the reply has given it up.
-                if _now() - started >= HANGS_SECONDS:
+                if loop_time() - started >= HANGS_SECONDS:
                     self._is_left_out(server, error)
                 raise
             else:
@@ -260,7 +261,7 @@ class Servers:
 
     def _server_of(self, debate: bytes) -> Server:
         known = self._chosen.get(debate)
-        if known is None or _now() < known.closed_until:
+        if known is None or loop_time() < known.closed_until:
             known = min(self._open() or self._servers, key=lambda server: (server.in_flight, server.made))
             self._chosen[debate] = known
         self._chosen.move_to_end(debate)
@@ -269,7 +270,7 @@ class Servers:
         return known
 
     def _open(self) -> list[Server]:
-        return [server for server in self._servers if _now() >= server.closed_until]
+        return [server for server in self._servers if loop_time() >= server.closed_until]
 
     def _is_left_out(self, server: Server, error: BaseException) -> bool:
         """Count a failure that is the server's own; return whether it is left out now, and another one is not."""
@@ -280,18 +281,14 @@ class Servers:
             server.failures = FAILURES if at_once else server.failures + 1
         if server.failures < FAILURES:
             return False
-        was_open = _now() >= server.closed_until
-        server.closed_until = _now() + LEFT_OUT_SECONDS
+        was_open = loop_time() >= server.closed_until
+        server.closed_until = loop_time() + LEFT_OUT_SECONDS
         others = len(self._open())
         # Calls that were under way there fail as well, and say nothing new.
         if was_open:
             noted = {"endpoint": server.name, "reason": redact(str(error))[:300], "others": others}
             log.warning("endpoint left out", extra=noted)
         return others > 0
-
-
-def _now() -> float:
-    return asyncio.get_running_loop().time()
 
 
 # Responses

@@ -14,8 +14,9 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any
 
+from ...state.checked import fields_in
 from ...state.redaction import redact, redact_all
 from .capabilities import BOUNDS, CACHE, LIMIT, LOGPROBS, SEVERAL, STRUCTURE, SYSTEM
 from .provider_words import WORDS, any_of, by_word
@@ -60,7 +61,7 @@ def retry_after(headers: Mapping[str, str], body: object) -> float | None:
     milliseconds, after = _number(headers.get("retry-after-ms", "")), headers.get("retry-after", "")
     # By the server's own clock where it tells it: ours may be wrong.
     until, now = _date(after), _date(headers.get("date", "")) or datetime.now(UTC)
-    delays = (part["retryDelay"] for part in _parts(body) if isinstance(part.get("retryDelay"), str))
+    delays = (value for name, value in fields_in(body) if name == "retryDelay" and isinstance(value, str))
     # The headers come with every response; a limit that is not used up says nothing about this refusal. Where both
     # are, the later reset counts.
     used_up = [kind for kind in ("requests", "tokens") if headers.get(f"x-ratelimit-remaining-{kind}") == "0"]
@@ -76,7 +77,7 @@ def retry_after(headers: Mapping[str, str], body: object) -> float | None:
     return next((max(0.0, wait) for wait in waits if wait is not None and math.isfinite(wait)), None)
 
 
-class ProviderFault(NamedTuple):
+class ProviderFault:
     """Describe an exception of a provider's client in terms that all providers share.
 
     Attributes:
@@ -90,66 +91,42 @@ class ProviderFault(NamedTuple):
         spent: whether the account's quota or credit is used up, so that waiting does not help.
         may_be_billed: whether the request was sent, and the connection lost or given up before the reply had come.
         obstacle: what keeps every call from an answer until a person does something, and what to do; else empty.
+        is_too_long: whether the prompt is longer than the model's context.
+        counts_reply_into_context: whether it is so together with the longest reply that was asked for.
+        may_be_about_form: whether the form of the reply may be what was refused, though nothing says so.
     """
 
-    status: int | None
-    message: str
-    parameter: str | None
-    retryable: bool = False
-    rate_limited: bool = False
-    retry_after: float | None = None
-    spent: bool = False
-    misformed: bool = False
-    may_be_billed: bool = False
-    obstacle: str = ""
-
-    @classmethod
-    def of(cls, error: BaseException) -> ProviderFault:
+    def __init__(self, error: BaseException) -> None:
         """Read an exception together with the exceptions that caused it."""
         causes = list(_causes(error))
         errors = [sent for cause in causes for sent in _errors_sent(cause)]
         codes = {str(sent[key]) for sent in errors for key in ("code", "type", "status") if sent.get(key)}
+        status = self.status = _status(causes, errors, codes)
+        # Cut with room to spare before keys are hidden (half a key is not known for one) and it is cut for good.
+        self.message = redact(f"{type(error).__name__}: {error}".strip(": ")[:_MOST_READ])
+        params = (sent["param"] for sent in errors if isinstance(sent.get("param"), str))
+        self.parameter: str | None = next(params, None)
         # A spent quota has the status 429 like a rate limit: only the code tells them apart.
-        status, spent = _status(causes, errors, codes), bool(codes & _SPENT)
-        misformed = bool(codes & _MISFORMED) or any("has no choices" in str(cause) for cause in causes)
+        self.spent = bool(codes & _SPENT)
+        self.rate_limited = not self.spent and (status == 429 or bool(codes & _TOO_MANY))
+        self.misformed = bool(codes & _MISFORMED) or any("has no choices" in str(cause) for cause in causes)
         lost = status is None and any(map(_lost, causes))
-        # There was no connection to send the request over.
-        unsent = any(_has_name(cause, _NO_CONNECTION) for cause in causes)
         too_long = status not in {None, 429} and any(_TOO_LONG.search(str(cause)) for cause in causes)
         # A response with status 200 is raised where it holds no reply; the next one may hold one.
         passes = status is not None and (status in {408, 409, 429} or status >= 500 or status < 300)
+        self.retryable = (self.misformed or lost or (passes and not too_long)) and not self.spent
+        # There was no connection to send the request over.
+        unsent = any(_has_name(cause, _NO_CONNECTION) for cause in causes)
+        self.may_be_billed = status in _GIVEN_UP or (lost and not unsent)
         shown = " ".join(f"{type(cause).__name__}: {cause}" for cause in causes)
         met = next((words for words, sign in _OBSTACLES.items() if sign.search(shown)), "")
+        self.obstacle = met if status is None else _ADVICE["401"] if status == 401 else ""
         sent_headers = (known for known in _attributes(causes, "headers") if hasattr(known, "items"))
         headers = {str(name).lower(): str(value) for name, value in next(sent_headers, {}).items()}
-        return cls(
-            status=status,
-            # Cut with room to spare before keys are hidden (half a key is not known for one) and it is cut for good.
-            message=redact(f"{type(error).__name__}: {error}".strip(": ")[:_MOST_READ]),
-            parameter=next((sent["param"] for sent in errors if isinstance(sent.get("param"), str)), None),
-            retryable=(misformed or lost or (passes and not too_long)) and not spent,
-            rate_limited=not spent and (status == 429 or bool(codes & _TOO_MANY)),
-            retry_after=retry_after(headers, errors),
-            spent=spent,
-            misformed=misformed,
-            may_be_billed=status in _GIVEN_UP or (lost and not unsent),
-            obstacle=met if status is None else _ADVICE["401"] if status == 401 else "",
-        )
-
-    @property
-    def counts_reply_into_context(self) -> bool:
-        """Whether the prompt was refused as too long together with the longest reply that was asked for."""
-        return self.is_too_long and bool(_WITH_REPLY.search(self.message))
-
-    @property
-    def is_too_long(self) -> bool:
-        """Whether the prompt is longer than the model's context."""
-        return self.status not in {None, 429} and bool(_TOO_LONG.search(self.message))
-
-    @property
-    def may_be_about_form(self) -> bool:
-        """Whether the form of the reply may be what was refused, though nothing says so."""
-        return self.status in (400, 422) and not _FINDS["no_form"].search(_snake(self.message))
+        self.retry_after = retry_after(headers, errors)
+        self.is_too_long = status not in {None, 429} and bool(_TOO_LONG.search(self.message))
+        self.counts_reply_into_context = self.is_too_long and bool(_WITH_REPLY.search(self.message))
+        self.may_be_about_form = status in {400, 422} and not _FINDS["no_form"].search(_snake(self.message))
 
     def rejected_parameter(self, sent: Mapping[str, object]) -> str | None:
         """Return the parameter that the provider does not take, or None where the call cannot be made without it.
@@ -204,7 +181,7 @@ def shown_cause(error: BaseException, fault: ProviderFault | None = None) -> Bas
     shown = [str(part) for cause in _causes(error, printed=True) for part in (cause, *cause.args)]
     if all(redact(words) == words for words in shown):
         return error
-    fault = fault or ProviderFault.of(error)
+    fault = fault or ProviderFault(error)
     return ResponseError(fault.message, fault.status or 0)
 
 
@@ -364,14 +341,6 @@ def _snake(message: str) -> str:
 
 
 # When to try again
-
-
-def _parts(body: object) -> Iterator[dict[str, Any]]:
-    """Yield every JSON object inside a body, at any depth."""
-    if isinstance(body, dict):
-        yield body
-    for inner in body.values() if isinstance(body, dict) else body if isinstance(body, list) else ():
-        yield from _parts(inner)
 
 
 _SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}

@@ -13,7 +13,7 @@ from typing import TypeVar
 from aiolimiter import AsyncLimiter
 
 from ...state.errors import ModelCallError
-from .retry import DEFAULT_RETRY_POLICY, RetryPolicy, Wait, Waits
+from .retry import DEFAULT_RETRY_POLICY, RetryPolicy, Waits, loop_time
 
 log = logging.getLogger("jurygraph.pace")
 
@@ -51,7 +51,6 @@ class RateLimits:
     retry_policy: RetryPolicy = DEFAULT_RETRY_POLICY
 
 
-@dataclass
 class AdaptiveConcurrency:
     """Decide how many calls may be in flight at one model; adapt the number once a round trip.
 
@@ -66,19 +65,14 @@ class AdaptiveConcurrency:
     64
     """
 
-    maximum: int
-    model: str = ""
-    limit: int = 0
-    # The limit before it is cut down to a whole number: growth by a few per cent would be lost otherwise.
-    _exact: float = 0.0
-    _doubling: bool = True
-    _usual_seconds: float = float("inf")
-    # Of the calls that ended since the limit was last adapted: how many, how many refused, the seconds of all.
-    _round_trip: tuple[int, int, float] = (0, 0, 0.0)
-
-    def __post_init__(self) -> None:
-        self._exact = float(min(self.maximum, SLOW_START))
-        self.limit = int(self._exact)
+    def __init__(self, maximum: int, model: str = "") -> None:
+        self.maximum, self.model = maximum, model
+        self.limit = min(maximum, SLOW_START)
+        # The limit before it is cut down to a whole number: growth by a few per cent would be lost otherwise.
+        self._exact = float(self.limit)
+        self._doubling, self._usual_seconds = True, float("inf")
+        # Of the calls that ended since the limit was last adapted: how many, how many refused, the seconds of all.
+        self._round_trip = (0, 0, 0.0)
 
     def record(self, *, seconds: float, refused: bool = False) -> None:
         """Record a call that ended: how long it took, and whether the provider refused it for its rate limit."""
@@ -127,7 +121,6 @@ class RateLimiter:
         self._refusals = 0
         # By the event loop's clock.
         self._refused_since, self._closed_until = 0.0, 0.0
-        self._closing: Wait | None = None
         self._given_up = ""
 
     async def run(self, work: Callable[[], Awaitable[T]], tokens: int) -> T:
@@ -145,15 +138,15 @@ class RateLimiter:
                 await self._tokens.acquire(min(tokens, self._tokens.max_rate))
             # Last, so that a call which waits for this model's rate takes no place from calls to other models.
             async with self._run_limit:
-                started = _now()
+                started = loop_time()
                 try:
                     result = await work()
                 except ModelCallError as error:
-                    self.concurrency.record(seconds=_now() - started, refused=error.rate_limited)
+                    self.concurrency.record(seconds=loop_time() - started, refused=error.rate_limited)
                     self._count_refusal(error)
                     raise
                 self._refusals = 0
-                self.concurrency.record(seconds=_now() - started)
+                self.concurrency.record(seconds=loop_time() - started)
                 return result
         finally:
             self._leave()
@@ -188,7 +181,7 @@ class RateLimiter:
                 turn.set_result(None)
 
     def _has_room(self) -> bool:
-        return self.in_flight < self.concurrency.limit and _now() >= self._closed_until
+        return self.in_flight < self.concurrency.limit and loop_time() >= self._closed_until
 
     def _count_refusal(self, error: ModelCallError) -> None:
         """Hold back all calls after refusals in a row: a call that is refused again and again uses up its attempts."""
@@ -196,16 +189,16 @@ class RateLimiter:
             self._refusals = 0
             return
         if self._refusals == 0:
-            self._refused_since = _now()
+            self._refused_since = loop_time()
         self._refusals += 1
         if self._refusals < REFUSALS or not error.retry_after:
             return
-        left = self._refused_since + self._retry_policy.max_wait - _now()
+        left = self._refused_since + self._retry_policy.max_wait - loop_time()
         if left > 0:
             self._close(min(error.retry_after, self._retry_policy.longest_retry_after, left))
             return
         # All calls that wait fail, and those to come: a run that stands still for longer helps nobody.
-        self._given_up = f"{error} (all calls refused for {_now() - self._refused_since:,.0f} s)"
+        self._given_up = f"{error} (all calls refused for {loop_time() - self._refused_since:,.0f} s)"
         log.warning("no more calls", extra={"model": self.concurrency.model, "reason": self._given_up})
         queue, self._queue = self._queue, deque()
         for turn in queue:
@@ -215,21 +208,15 @@ class RateLimiter:
 
     def _close(self, seconds: float) -> None:
         """Hold back all calls for so many seconds."""
-        until, is_open = _now() + seconds, _now() >= self._closed_until
+        until, is_open = loop_time() + seconds, loop_time() >= self._closed_until
         if until <= self._closed_until:
             return
         self._closed_until = until
-        if self._closing:
-            self._waits.remove(self._closing)
-        self._closing = self._waits.add(self.concurrency.model, "it refuses all calls", seconds)
+        self._waits.add(self.concurrency.model, "it refuses all calls", seconds)
         # A moment later than that, or the clock may say that it is still too early and nobody lets the queue in.
         asyncio.get_running_loop().call_later(seconds + 0.001, self._let_in)
         if is_open:  # else it is one of the calls that were in flight already, and changes little
             log.warning("no calls for a while", extra={"model": self.concurrency.model, "seconds": seconds})
-
-
-def _now() -> float:
-    return asyncio.get_running_loop().time()
 
 
 Book = Callable[[str, float], Awaitable[float]]

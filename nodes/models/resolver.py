@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from langchain_core.language_models import BaseChatModel
@@ -32,6 +32,7 @@ from .connections import REDIRECT_HOOKS, close_with_loop, http_clients
 from .loaded_model import LoadedModel, Serving
 from .model_chains import Chain, chats_in, identity_of_chain, identity_of_name, label_of
 from .provider_errors import shown_cause
+from .provider_words import WORDS
 
 if TYPE_CHECKING:
     from .openai_fast import FastChatOpenAI
@@ -64,11 +65,8 @@ def load(spec: ModelSpec, loop: object) -> LoadedModel:
             del _LOADED[ended]
         models, key = _LOADED.setdefault(loop, {}), _key(spec)
         if key not in models:
-            made = check(spec)()
-            close_with_loop(loop, *made.clients)
-            identity = {**identity_of_name(made.spec or spec), **made.identity}
-            serving = (made.serving or Serving(context=spec.context_window))._replace(max_wait=spec.max_wait)
-            models[key] = LoadedModel(spec.name, made.chat, identity, serving)
+            models[key], clients = check(spec)()
+            close_with_loop(loop, *clients)
         return models[key]
 
 
@@ -83,22 +81,25 @@ def wrap(model: Chain) -> LoadedModel:
     return LoadedModel(label, model, identity_of_chain(label, model), Serving(), shared=True)
 
 
-class _Made(NamedTuple):
-    """Hold what is made of a model's name.
+_Made = tuple[LoadedModel, Sequence[Any]]
+"""A model, and its HTTP clients, which are closed when the event loop ends."""
 
-    Attributes:
-        chat: the chat model. It asks once and waits as long as it takes: retries and time limits are ``retry.py``'s.
-        clients: its HTTP clients, which are closed when the event loop ends.
-        spec: the name that its identity is made of, where that is not the whole one.
-        identity: what belongs to its identity beside the name.
+
+def _made(
+    spec: ModelSpec, chat: BaseChatModel, *clients: Any, serving: Serving | None = None, **identity: str
+) -> _Made:
+    """Load a chat model that asks once and waits as long as it takes: retries and time limits are ``retry.py``'s.
+
+    Args:
+        spec: the name that its identity is made of.
+        chat: the chat model.
+        clients: its HTTP clients.
         serving: what is known of it beforehand.
+        identity: what belongs to its identity beside the name.
     """
-
-    chat: BaseChatModel
-    clients: Sequence[Any] = ()
-    spec: ModelSpec | None = None
-    identity: Mapping[str, Any] = {}
-    serving: Serving | None = None
+    known = serving or Serving(context=spec.context_window)
+    whole = {**identity_of_name(spec), **identity}
+    return LoadedModel(spec.name, chat, whole, known._replace(max_wait=spec.max_wait)), clients
 
 
 def check(spec: ModelSpec) -> Callable[[], _Made]:
@@ -116,7 +117,7 @@ def check(spec: ModelSpec) -> Callable[[], _Made]:
     if spec.name == "offline":
         if spec.more:
             raise UsageError(f"the model offline has no parameter {next(iter(spec.more))!r}")
-        return lambda: _Made(OfflineJudge())
+        return lambda: _made(spec, OfflineJudge())
     if spec.name == "local":
         own, others = local_model.check(spec), local_model.further(spec)
         _further_parameters(others, _openai_class())
@@ -132,13 +133,13 @@ def check(spec: ModelSpec) -> Callable[[], _Made]:
     if provider == "openai" and name:
         if spec.more:
             _further_parameters(spec, _openai_class())
-        return lambda: _openai(spec, name)
+        return lambda: _made(spec, *_openai(spec, name))
     if provider in plugins(_GROUP) and name:
         chat = _registered(spec)
-        return lambda: _Made(chat)
+        return lambda: _made(spec, chat)
     if provider in _langchain_providers() and name:
         known = _made_by_langchain(spec)
-        return lambda: _Made(known, http_clients(known))
+        return lambda: _made(spec, known, *http_clients(known))
     close = difflib.get_close_matches(provider, provider_names(), 1, 0.7)
     meant = f"did you mean `{close[0]}:{name or '<name>'}`? A" if close else "a"
     if not (close or name):
@@ -204,18 +205,13 @@ def _environment(provider: str, key_env: str | None) -> tuple[str, ...]:
     """Name the environment variables that a provider's client may read."""
     own = tuple(key_env.split(",")) if key_env else ()
     if provider in _KEYS:
-        return own + _KEYS[provider] + _ADDRESSES[provider]
-    prefix = _PREFIXES.get(provider, provider.upper())
+        return own + _KEYS[provider] + tuple(WORDS["addresses"][provider].split())
+    prefix = WORDS["prefixes"].get(provider, provider.upper())
     return own + tuple(f"{prefix}_{part}" for part in ("API_KEY", "BASE_URL", "API_BASE", "ENDPOINT", "HOST"))
 
 
-_KEYS = {"openai": ("OPENAI_API_KEY",), "google_genai": ("GOOGLE_API_KEY", "GEMINI_API_KEY")}
+_KEYS = {provider: tuple(names.split()) for provider, names in WORDS["keys"].items()}
 """Of the providers whose keys are looked for before a model is made, which would say less of a missing one."""
-_ADDRESSES = {
-    "openai": tuple(f"OPENAI_{name}" for name in ("BASE_URL", "API_BASE", "ORG_ID", "PROJECT_ID", "PROXY")),
-    "google_genai": ("GOOGLE_GEMINI_BASE_URL",),
-}
-_PREFIXES = {"mistralai": "MISTRAL", "bedrock": "AWS", "bedrock_converse": "AWS"}
 
 
 def _local(own: local_model.LocalParameters, others: ModelSpec) -> _Made:
@@ -224,18 +220,17 @@ def _local(own: local_model.LocalParameters, others: ModelSpec) -> _Made:
     address = {"base_url": server.url, "api_key": SecretStr(server.key)}
     serving = Serving(None if own.model_path else local_model.DISCLOSURE, own.slots, own.context)
     weights = own.weights
-    made = _openai(others, weights.stem, address)
     # Name and size tell other weights, wherever they lie.
-    identity = {"weights": f"{weights.name}, {weights.stat().st_size} bytes"}
-    return made._replace(spec=others, identity=identity, serving=serving)
+    known = f"{weights.name}, {weights.stat().st_size} bytes"
+    return _made(others, *_openai(others, weights.stem, address), serving=serving, weights=known)
 
 
 # OpenAI serves these by its Responses API alone. LangChain itself knows of ``gpt-5-pro`` and codex.
 _RESPONSES_ONLY = re.compile(r"o\d+-pro|o\d(-mini)?-deep-research|computer-use|gpt-[\d.]+-pro|.*codex")
 
 
-def _openai(spec: ModelSpec, name: str, here: Mapping[str, Any] | None = None) -> _Made:
-    """Make a client of OpenAI's protocol; ``here`` is address and key of a server of this process.
+def _openai(spec: ModelSpec, name: str, here: Mapping[str, Any] | None = None) -> tuple[FastChatOpenAI, Any]:
+    """Make a client of OpenAI's protocol, and one of HTTP; ``here`` is address and key of a server of this process.
 
     Raises:
         UsageError: so many addresses do not go with so many keys, or a parameter does not fit.
@@ -263,7 +258,7 @@ def _openai(spec: ModelSpec, name: str, here: Mapping[str, Any] | None = None) -
     known, usual = os.environ, str(chat.root_async_client.base_url)
     keys = [(address or usual, known.get(key or "OPENAI_API_KEY", "")) for address, key in others]
     chat.prepare(not here, keys, spec.at_once)
-    return _Made(chat, [http])
+    return chat, http
 
 
 def _openai_class() -> type[FastChatOpenAI]:
@@ -273,10 +268,6 @@ def _openai_class() -> type[FastChatOpenAI]:
 
 
 # LangChain's classes
-
-_EXTRAS = {f"langchain_{name}": name for name in ("anthropic", "deepseek", "groq", "ollama")}
-_EXTRAS |= {"langchain_aws": "bedrock", "langchain_mistralai": "mistral"}
-"""From a provider's package to the extra of ours that installs it."""
 
 
 def _langchain_providers() -> tuple[str, ...]:
@@ -299,7 +290,8 @@ def _made_by_langchain(spec: ModelSpec) -> BaseChatModel:
         made: Any = _get_chat_model_creator(provider)
     except ImportError as error:
         package = _BUILTIN_PROVIDERS[provider][0].partition(".")[0]
-        wanted = f'"jurygraph[{_EXTRAS[package]}]"' if package in _EXTRAS else package.replace("_", "-")
+        extra = WORDS["extras"].get(package)
+        wanted = f'"jurygraph[{extra}]"' if extra else package.replace("_", "-")
         lacking = f"the model {spec.name} needs a package that is not installed: pip install {wanted}"
         raise UsageError(f"{lacking} ({error.__cause__ or error})") from error
     kind: type[BaseChatModel] = made.keywords["cls"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -39,6 +40,11 @@ class RetryPolicy:
 
 
 DEFAULT_RETRY_POLICY = RetryPolicy()
+
+
+def loop_time() -> float:
+    """Return the time by the clock of the running event loop."""
+    return asyncio.get_running_loop().time()
 
 
 # What a run waits for, and until when, so that a display can tell the person in front of it.

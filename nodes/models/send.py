@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from langchain_core.callbacks import AsyncCallbackManager, BaseCallbackManager
 from langchain_core.globals import get_llm_cache
@@ -42,8 +42,8 @@ from .capabilities import (
     CHOICES,
     LIMIT,
     LOGPROBS,
-    MOST_ROOM,
     REASONING,
+    ROOMS,
     SEVERAL,
     STRUCTURE,
     SYSTEM,
@@ -89,14 +89,8 @@ def answering_calls(middleware: CallMiddleware) -> AbstractContextManager[None]:
     return set_for_block(call_middleware, middleware)
 
 
-class _Node(NamedTuple):
-    """Hold the replies that a node has got since it began, and the thread whose graph it is part of."""
-
-    thread: str
-    replies: list[tuple[Call, Reply]]
-
-
-_node: ContextVar[_Node | None] = ContextVar("_node", default=None)
+_node: ContextVar[tuple[str, list[tuple[Call, Reply]]] | None] = ContextVar("_node", default=None)
+"""The thread whose graph a node is part of, and the replies that it has got since it began."""
 
 KEPT = 256
 """So many replies are kept for nodes that did not end; beyond, the earliest are forgotten."""
@@ -118,7 +112,7 @@ def replies_kept(thread: str) -> Iterator[None]:
         return
     replies: list[tuple[Call, Reply]] = []
     try:
-        with set_for_block(_node, _Node(thread, replies)):
+        with set_for_block(_node, (thread, replies)):
             yield
     except BaseException:
         for call, reply in replies:
@@ -136,11 +130,10 @@ async def send(call: Call) -> Reply:
         ModelCallError: the provider refused the call, or it failed for good.
         StoppedError: the run is ending and makes no more calls.
     """
-    node = _node.get()
-    reply = _KEPT.pop((node.thread, fingerprint(call)), None) if node and _KEPT else None
+    thread, replies = _node.get() or ("", [])
+    reply = _KEPT.pop((thread, fingerprint(call)), None) if thread and _KEPT else None
     reply = reply or await (call_middleware.get() or _NO_RUN)(call, attempt)
-    if node:
-        node.replies.append((call, reply))
+    replies.append((call, reply))
     if reply.served:
         # Of a reply from the journal too: its verdict is to say so in every start of a run.
         call.model.warn(OTHER_MODEL.of(model=call.model.label, served=reply.served))
@@ -149,8 +142,8 @@ async def send(call: Call) -> Reply:
 
 def invalidate(calls: Sequence[Call]) -> None:
     """Tell the run, and the node, that the replies to these calls could not be used."""
-    if node := _node.get():
-        node.replies[:] = [sent for sent in node.replies if not any(sent[0] is call for call in calls)]
+    _, replies = _node.get() or ("", [])
+    replies[:] = [sent for sent in replies if not any(sent[0] is call for call in calls)]
     (call_middleware.get() or _NO_RUN).invalidate(calls)
 
 
@@ -176,7 +169,7 @@ async def call_with_retry(call: Call, send: Send, policy: RetryPolicy, waits: Wa
         try:
             return await send(call)
         except ModelCallError as error:
-            obstacle = ProviderFault.of(error).obstacle
+            obstacle = ProviderFault(error).obstacle
             if obstacle and waits.is_news(call.model.label, obstacle):
                 noted = {"model": call.model.label, "advice": obstacle, "reason": str(error)}
                 notices.warning("calls cannot succeed", extra=noted)
@@ -254,8 +247,8 @@ async def attempt(call: Call) -> Reply:
             continue
         model.misformed = 0
         if limit and reply.cut_off and (reply.reasoned or not without_reasoning(reply.text).strip()):
-            if room < MOST_ROOM:
-                room *= 2
+            if room < ROOMS[-1]:
+                room = ROOMS[ROOMS.index(room) + 1]
                 log.info("more room for a reply", extra={"model": model.label, LIMIT: limit * room})
                 before += reply.usage
                 continue
@@ -293,7 +286,7 @@ async def draw_samples(call: Call, size: int) -> list[tuple[Call, Reply]]:
                 few = "gave fewer replies to one request than asked for; the rest was requested"
                 model.warn(f"{model.label} {few}")
     # With the same seed in every call, all samples would be the same reply.
-    seed, numbers = model.seed, range(len(sampled) + 1, size + 1)
+    seed, numbers = getattr(model.chat, "seed", None), range(len(sampled) + 1, size + 1)
     calls = [_numbered(call, n, {} if seed is None else {"seed": seed + n - 1}) for n in numbers]
     # An exception is raised below, when all calls have ended: otherwise it would leave calls that are being paid for.
     replies = await asyncio.gather(*map(send, calls), return_exceptions=True)
@@ -324,7 +317,7 @@ def _parameter_to_drop(
     Raises:
         UnsupportedParameterError, ModelCallError: as ``attempt``, where the call failed for another reason.
     """
-    fault, model = ProviderFault.of(error), call.model
+    fault, model = ProviderFault(error), call.model
     parameter = fault.rejected_parameter(call.parameters)
     if LIMIT in call.parameters and fault.counts_reply_into_context:
         # The prompt and the longest reply together are too much. The server's own limit holds from now on, since the

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from contextvars import ContextVar
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
 from pydantic import BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
-from ..checked import Checked, shortened
+from ..checked import Checked, fields_in, shortened
 from ..errors import Fault, InputError
 from ..redaction import names_a_secret
 
@@ -88,7 +88,7 @@ class ModelSpec(Checked):
     def _is_complete(self) -> Self:
         if (self.price_in is None) != (self.price_out is None):
             raise ValueError("give both prices, price_in and price_out, in US$ per million tokens")
-        if secret := next(_secrets(self.more), None):
+        if secret := next((name for name, _ in fields_in(self.more) if names_a_secret(name)), None):
             raise ValueError(
                 f"{secret} must not be in a model's name, which is recorded; set the provider's environment "
                 "variable, or name one of your own: key_env=NAME"
@@ -121,16 +121,6 @@ class ModelSpec(Checked):
         texts = {key: value if isinstance(value, str) else json.dumps(value) for key, value in fields.items()}
         query = "&".join(f"{key}={text}" for key, text in texts.items())
         return f"{self.name}?{query}" if query else self.name
-
-
-def _secrets(parameters: Any) -> Iterator[str]:
-    """Yield the names of secrets among parameters, at any depth."""
-    if isinstance(parameters, Mapping):
-        yield from (str(name) for name in parameters if names_a_secret(name))
-        parameters = list(parameters.values())
-    if isinstance(parameters, list):
-        for inner in parameters:
-            yield from _secrets(inner)
 
 
 ModelName = Annotated[ModelSpec, BeforeValidator(ModelSpec.parse, json_schema_input_type=str | ModelSpec)]

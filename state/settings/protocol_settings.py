@@ -4,7 +4,6 @@ baselines; G-Eval and FairEval; the courtroom protocols.
 
 from __future__ import annotations
 
-import difflib
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, get_args
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
-from ..checked import Checked, FilledText, parts, shortened
+from ..checked import Checked, FilledText, did_you_mean, parts, shortened
 from .base_settings import Agents, Rounds, Samples, Settings, explicitly_set
 
 Persona = Literal["strict", "moderate", "weak", "plain", "sophisticated"]
@@ -61,12 +60,11 @@ class DebateSettings(Settings):
         persona = persona.strip()
         if " " in persona and persona.isprintable() and len(persona) <= LONGEST_PERSONA:
             return persona
-        close = difflib.get_close_matches(persona.lower(), PERSONAS, 1)
         known = ", ".join(map(repr, PERSONAS))
         raise ValueError(
             f"must be {known}, or several words in one line of at most {LONGEST_PERSONA} characters, such as "
             f"'You are a nurse who looks for harm.', got {shortened(persona)}"
-            + (f"; did you mean {close[0]}?" if close else "")
+            + did_you_mean(persona, PERSONAS, cutoff=0.6)
         )
 
     @model_validator(mode="after")

@@ -9,8 +9,8 @@ from .cascade import cascade as cascade
 from .given_graphs import load_graph as load_graph
 from .options import AnyJudge as AnyJudge
 from .options import OwnText as OwnText
+from .options import ProtocolName as ProtocolName
 from .ranked import ranked as ranked
 from .refine import refine as refine
-from .registry import ProtocolName as ProtocolName
 from .repeated import repeated as repeated
 from .review import review as review

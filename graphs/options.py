@@ -14,7 +14,13 @@ from ..nodes.bound_judge import Model, Models
 from ..state.settings import Layout, Role, SettingsT
 from ..state.settings.protocol_settings import Fallback, Persona
 from ..state.settings.wrapper_settings import Reason
-from .registry import AnyGraph, ProtocolName
+from .registry import AnyGraph
+
+_WithoutTalk = Literal["baseline", "ensemble", "faireval", "geval", "single"]
+_Debates = Literal["chateval", "debate", "more", "multiagent", "samre"]
+_Wrappers = Literal["calibrated", "cascade", "repeated", "review"]
+ProtocolName = Literal[_WithoutTalk, _Debates, _Wrappers]
+"""The bundled protocols; a name that is known only at run time goes through ``load_graph``."""
 
 AnyJudge = ProtocolName | ModuleType | AnyGraph
 """What type checkers let through as a judge: a bundled protocol's name, a protocol's module, or a graph."""

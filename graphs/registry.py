@@ -12,6 +12,7 @@ Wherever a protocol's name does, a reference may stand; once it is loaded, a fil
 from __future__ import annotations
 
 import hashlib
+import pkgutil
 import re
 import sys
 import traceback
@@ -21,7 +22,7 @@ from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, NamedTuple
 
 from langgraph.graph import StateGraph
 from langgraph.pregel.protocol import PregelProtocol
@@ -43,17 +44,10 @@ output, as an object or by the file that has it (``mine.py:graph``)."""
 NameOrGraph = str | AnyGraph
 """A judge as it is run: the name of a protocol, which is built with a run's settings, or a graph."""
 
-_WithoutTalk = Literal["baseline", "ensemble", "faireval", "geval", "single"]
-_Debates = Literal["chateval", "debate", "more", "multiagent", "samre"]
-_Wrappers = Literal["calibrated", "cascade", "repeated", "review"]
-ProtocolName = Literal[_WithoutTalk, _Debates, _Wrappers]
-"""The bundled protocols; a name that is known only at run time goes through ``load_graph``."""
-
-BUNDLED: tuple[str, ...] = get_args(ProtocolName)
-"""Modules of this folder, each with the protocol of its name."""
-
 _PACKAGE = __name__.rpartition(".")[0]
 _GROUP: Group = "jurygraph.protocols"
+_NO_PROTOCOLS = {"answer_gate"}
+"""Modules of this folder that would only take time: this one imports LangChain's agents."""
 
 
 _REFERENCE = re.compile(r"(?P<source>.+\.py|\w+(?:\.\w+)*(?=:))(?::(?P<object>\w+))?")
@@ -82,7 +76,8 @@ def protocols() -> dict[str, ModuleType]:
     >>> "debate" in protocols()
     True
     """
-    return {name: find_protocol(name) for name in protocol_names()}
+    bundled = {name: module for name in _bundled_names() if (module := _bundled(name)) is not None}
+    return {name: bundled.get(name) or _registered(name) for name in sorted({*bundled, *plugins(_GROUP)})}
 
 
 def protocol_names() -> list[str]:
@@ -91,7 +86,7 @@ def protocol_names() -> list[str]:
     >>> "debate" in protocol_names()
     True
     """
-    return sorted({*BUNDLED, *plugins(_GROUP)})
+    return sorted({*filter(_bundled, _bundled_names()), *plugins(_GROUP)})
 
 
 def find_protocol(name: str) -> ModuleType:
@@ -111,9 +106,9 @@ def find_protocol(name: str) -> ModuleType:
             f"{name} is a graph with settings of its own, but a protocol is needed here: define build"
         )
     # Only the module asked for is imported: the wrappers ask for the protocols that they hold while they are
-    # themselves being imported.
-    if name in BUNDLED:
-        return import_module(f"{_PACKAGE}.{name}")
+    # themselves being imported, and a scan of the folder would find them half done.
+    if (module := _bundled(name)) is not None:
+        return module
     if name in plugins(_GROUP):
         return _registered(name)
     if name in _loaded:
@@ -186,6 +181,21 @@ def built(name: str, settings: Any = None, models: Any = None, **fields: Any) ->
     return graph
 
 
+@lru_cache
+def _bundled_names() -> frozenset[str]:
+    modules = (info.name for info in pkgutil.iter_modules(import_module(_PACKAGE).__path__))
+    return frozenset(modules) - _NO_PROTOCOLS
+
+
+def _bundled(name: str) -> ModuleType | None:
+    """Return the module of this folder by this name if it is a protocol's, else None."""
+    if name not in _bundled_names():
+        return None
+    # The folder also holds modules without a protocol, such as this one.
+    module = import_module(f"{_PACKAGE}.{name}")
+    return module if isinstance(getattr(module, "protocol", None), Protocol) else None
+
+
 def _registered(name: str) -> ModuleType:
     module: ModuleType = load_plugin(_GROUP, name)
     missing = [part for part in ("protocol", "build", "graph") if not hasattr(module, part)]
@@ -213,7 +223,7 @@ def role_kinds(name: str) -> Mapping[str, RoleKind]:
         return dict(known[name].protocol.role_kinds)
     kinds: dict[str, RoleKind] = {}
     # The package's own protocols come first: another package's must not change what their roles mean.
-    for other in sorted(known, key=lambda other: (other not in BUNDLED, other)):
+    for other in sorted(known, key=lambda other: (other not in _bundled_names(), other)):
         kinds = {**known[other].protocol.role_kinds, **kinds}
     return kinds
 

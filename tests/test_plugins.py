@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
-from jurygraph.graphs.registry import ProtocolName, protocols
+from jurygraph.graphs.options import ProtocolName
+from jurygraph.graphs.registry import protocols
 
 from .processes import Forks, command_line, forking
 from .sample_data import read_lines

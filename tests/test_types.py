@@ -15,12 +15,14 @@ import jurygraph
 import pytest
 from jurygraph.eval.judges import judge_options
 from jurygraph.graphs import options
-from jurygraph.graphs.registry import ProtocolName, protocols
+from jurygraph.graphs.registry import protocols
 from jurygraph.state.settings.protocol_settings import AUTO, GROUPS, ROLES, SAME
 
 HERE = Path(__file__).parent
 FILES = ["types_that_must_fail.py", "types_that_must_pass.py"]
-BUNDLED = {name: module.protocol for name, module in protocols().items() if name in get_args(ProtocolName)}
+BUNDLED = {
+    name: module.protocol for name, module in protocols().items() if name in get_args(options.ProtocolName)
+}
 # What callers may give in other forms than the one that settings keep.
 IN_OTHER_FORMS = {"persona", "roles", "steps", "backgrounds", "of", "inner", "when"}
 IN_OTHER_FORMS |= {"cheap", "cheap_settings", "expensive", "expensive_settings"}
@@ -36,7 +38,7 @@ def options_of(name: str) -> dict[str, Any]:
 
 
 def test_every_protocol_is_known_by_name() -> None:
-    assert set(BUNDLED) == set(get_args(ProtocolName))
+    assert set(BUNDLED) == set(get_args(options.ProtocolName))
     assert {name for group in get_args(options.RoleName) for name in get_args(group)} == set(ROLES)
     assert set(get_args(options.RoleGroup)) == {*GROUPS, SAME, AUTO}
 

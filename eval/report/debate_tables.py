@@ -8,16 +8,8 @@ from typing import Any
 
 from ..analysis import Study
 from ..analysis.diagnostics import Diagnosis
-from ..analysis.gap_analysis import (
-    BOUND,
-    IterationComplexity,
-    RoundOfGaps,
-    RoundsNeeded,
-    ScoreDifferentiation,
-    SoonerOrLater,
-    WiderOrNarrower,
-)
-from ..analysis.score_gaps import Courtroom, PredictedGap, Premise
+from ..analysis.gap_analysis import BOUND, FinalGap, RoundOfGaps, RoundsNeeded
+from ..analysis.score_gaps import Counted, Courtroom, PredictedGap, Premise
 from ..review.audit_labels import AuditedRole, read_audit, roles_of
 from ..statistics.alignment import grouped
 from ..tables.grid import Column, Grid, columns_of, fields_of, text_column
@@ -114,10 +106,10 @@ def gaps(study: Study) -> Iterator[Grid]:
     for courtroom in study.courtrooms:
         name = data.get(courtroom.subject, courtroom.subject)
         yield _by_round(courtroom, name)
-        if courtroom.differentiation is not None:
-            yield _compared(courtroom.differentiation, name)
-        if courtroom.complexity is not None:
-            yield _rounds_taken(courtroom.complexity, name)
+        if courtroom.differentiation.rows:
+            yield _final_gaps(courtroom.differentiation, name)
+        if courtroom.complexity.rows:
+            yield _rounds_taken(courtroom.complexity, courtroom.eps, name)
         if courtroom.predicted:
             title = f"{name}: observed gaps beside those of the paper's model, fitted to each judge's debates"
             yield Grid.from_records(title, columns_of(PredictedGap), courtroom.predicted, [_FITTED])
@@ -138,7 +130,7 @@ def _by_round(courtroom: Courtroom, data: str) -> Grid:
     )
     alpha, beta = courtroom.prior
     model = f"it is distributed as Beta({alpha:g} + w, {beta:g} + i - w)"
-    by_round = [(judge, round) for judge, gaps in courtroom.gaps.items() for round in gaps.rounds]
+    by_round = [(judge, round) for judge, gaps in courtroom.gaps.items() for round in gaps.rows]
     notes = [
         f"probability: of {gap} (eps {courtroom.eps:g}), if after i rounds, in w of which it grew, {model}",
         f"the last three columns count cases by the outcome of {BOUND}",
@@ -148,33 +140,26 @@ def _by_round(courtroom: Courtroom, data: str) -> Grid:
     return Grid.from_records(f"{data}: score gap by round", columns, by_round, notes)
 
 
-def _compared(differentiation: ScoreDifferentiation, data: str) -> Grid:
-    # The first protocol is the one that the others are tested against: it has no test of its own.
-    first, gap = next(iter(differentiation.gaps)), "mean gap, as a share of the largest possible"
+def _final_gaps(judges: Counted[FinalGap], data: str) -> Grid:
+    first = judges.rows[0].judge
     delta = f"{first}'s gap minus this one, mean over the items, with the t-test's interval"
     columns = (
-        text_column("judge", of=str),
-        Column("items", about="items that all protocols judged", of=lambda _: differentiation.n),
-        Column("gap", best="high", about=gap, of=differentiation.gaps.get),
-        *fields_of(differentiation.against.get, difference=Column(f"Δ vs. {first}", about=delta)),
-        *columns_of(WiderOrNarrower, differentiation.against.get),
+        *columns_of(FinalGap, only=("judge", "n", "gap")),
+        *fields_of(less=Column(f"Δ vs. {first}", about=delta)),
+        *columns_of(FinalGap, only=("p", "adjusted")),
     )
-    left_out = left_out_note(differentiation.left_out)
-    return Grid.from_records(f"{data}: final score gap (Theorem 1)", columns, differentiation.gaps, left_out)
+    title = f"{data}: final score gap (Theorem 1)"
+    return Grid.from_records(title, columns, judges.rows, left_out_note(judges.left_out))
 
 
-def _rounds_taken(complexity: IterationComplexity, data: str) -> Grid:
-    first = next(iter(complexity.protocols))
+def _rounds_taken(judges: Counted[RoundsNeeded], eps: float, data: str) -> Grid:
+    first = judges.rows[0].judge
     sooner = f"items on which {first} reached it sooner; not reaching it counts as last"
     columns = (
-        text_column("judge", of=str),
-        Column("items", of=lambda _: complexity.n),
-        *columns_of(RoundsNeeded, complexity.protocols.get),
-        # The first protocol, which the others are tested against, has no test of its own.
-        *fields_of(complexity.against.get, sooner=Column(f"{first} sooner", about=sooner)),
-        *columns_of(SoonerOrLater, complexity.against.get),
+        *columns_of(RoundsNeeded, only=("judge", "n", "share", "never", "rounds", "after")),
+        *fields_of(sooner=Column(f"{first} sooner", about=sooner)),
+        *columns_of(RoundsNeeded, only=("later", "same", "p", "adjusted")),
     )
-    title = f"{data}: rounds until the score gap reaches {complexity.eps:g} (Theorem 2)"
+    title = f"{data}: rounds until the score gap reaches {eps:g} (Theorem 2)"
     mean = "mean round: only over the items that reached the gap; the others would have taken longer"
-    notes = (mean, *left_out_note(complexity.left_out))
-    return Grid.from_records(title, columns, complexity.protocols, notes)
+    return Grid.from_records(title, columns, judges.rows, (mean, *left_out_note(judges.left_out)))

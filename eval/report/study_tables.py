@@ -28,7 +28,7 @@ from ..statistics.tie_policy import WINNERS
 from ..tables.grid import CellValue, Column, Grid, columns_of, fields_of, text_column, value_at
 from .debate_tables import whose
 from .labels import CONFIG, HUMANS, INTERVAL, MEASURES, labels_of, left_out_note, reference_of
-from .ranked_dataset import main_measure, ranked_datasets, value
+from .ranked_dataset import ranked_datasets, value
 from .result_tables import groups, preferences
 
 JUDGE = text_column("judge", of=attrgetter("label"))
@@ -43,9 +43,9 @@ _USAGE = (
 )
 
 
-def leaderboards(study: Study, metric: str | None) -> Iterator[Grid]:
+def leaderboards(study: Study) -> Iterator[Grid]:
     """Tabulate for each dataset the judges, ranked by their agreement with the labels."""
-    for dataset in ranked_datasets(study, metric):
+    for dataset in ranked_datasets(study):
         subject, measure = dataset.subjects[0], dataset.measure
         notes = [of.ceiling for of in study.annotators if of.subject in dataset.subjects and of.ceiling]
         columns = [JUDGE]
@@ -91,9 +91,9 @@ def agreements(study: Study) -> Iterator[Grid]:
         yield Grid.from_records(title, columns, entries, notes)
 
 
-def gains(study: Study, metric: str | None) -> Iterator[Grid]:
+def gains(study: Study) -> Iterator[Grid]:
     """Tabulate for each dataset the gain of each judge over the base, in points and in percent."""
-    for dataset in ranked_datasets(study, metric):
+    for dataset in ranked_datasets(study):
         base, measure, columns = dataset.base, dataset.measure, [JUDGE]
         for name, entries in dataset.columns.items():
             names = {"absolute": name, "relative": f"{name} %"}
@@ -131,11 +131,11 @@ _DIFFERENCE = ("first", "second", "difference", "p")
 _TESTS = {"williams": "Williams", "steiger": "Steiger", "mcnemar": "McNemar", "t_errors": "t", "t_right": "t"}
 
 
-def comparisons(study: Study, metric: str | None, all_judges: bool = False) -> Iterator[Grid]:
+def comparisons(study: Study, all_judges: bool = False) -> Iterator[Grid]:
     """Tabulate for each subject the differences of judges to the base, or of all pairs, on rows that both judged."""
     for subject in study.subjects:
         pairwise = [pair for pair in study.comparison.pairwise if pair.subject == subject.label]
-        base, measure = study.bases.get(subject.label), main_measure(subject, metric)
+        base, measure = study.bases.get(subject.label), subject.metric
         if not all_judges and base:
             # A base that is in no pair of this subject has nothing to be compared with: then all pairs are shown.
             pairwise = [pair for pair in pairwise if pair.second == base] or pairwise
@@ -164,9 +164,9 @@ def comparisons(study: Study, metric: str | None, all_judges: bool = False) -> I
         yield replace(grid, judges=(str(base),)) if to_base else grid
 
 
-def all_pairs(study: Study, metric: str | None) -> Iterator[Grid]:
+def all_pairs(study: Study) -> Iterator[Grid]:
     """Tabulate the differences of all pairs of judges, for subjects that have more than one pair."""
-    return (grid for grid in comparisons(study, metric, all_judges=True) if len(grid.rows) > 1)
+    return (grid for grid in comparisons(study, all_judges=True) if len(grid.rows) > 1)
 
 
 def matchings(study: Study) -> Iterator[Grid]:
@@ -190,13 +190,13 @@ def matchings(study: Study) -> Iterator[Grid]:
         yield Grid.from_records(title, columns, matches, study.comparison.caution)
 
 
-def costs(study: Study) -> Grid:
+def costs(study: Study) -> Iterator[Grid]:
     """Tabulate calls, tokens, cost and time of each judge, with a row for humans if their price or time was given."""
     rows = study.costs.rows
     data = fields_of(data=text_column("data")) if len({row.data for row in rows}) > 1 else ()
     judge = text_column("judge", of=lambda row: HUMANS if row.is_people else row.label)
     columns = (judge, *data, *columns_of(CostRow))
-    return Grid.from_records("Cost per judgement and in total", columns, rows, study.costs.notes)
+    yield Grid.from_records("Cost per judgement and in total", columns, rows, study.costs.notes)
 
 
 Shares = Mapping[str, Statistic]
@@ -302,7 +302,7 @@ _SIGNIFICANT = f"p < {LEVEL:g}, paired, Holm-adjusted over the judges in a colum
 _BASELINE = "size of the largest ensemble of single judges that costs no more (compute-matched)"
 
 
-def summary(study: Study, metric: str | None) -> Iterator[Grid]:
+def summary(study: Study) -> Iterator[Grid]:
     """Make five kinds of tables, without the notes that would be the same below each."""
     debates = [diagnosis for diagnosis in study.diagnoses if diagnosis.changes is not None]
     columns = (
@@ -314,8 +314,8 @@ def summary(study: Study, metric: str | None) -> Iterator[Grid]:
     tested = "p: sign test, not adjusted; none where rows share a group or an item"
     diagnostics = Grid.from_records("Debate diagnostics", columns, debates, [f"{ways}; {tested}"])
     # Diagnostics without intervals, so that the summary fits on a screen or two.
-    first = (*leaderboards(study, metric), *against_base(study, metric), *equal_cost(study))
-    return (grid for grid in (*first, costs(study), diagnostics.without_intervals()) if grid.has_values)
+    first = (*leaderboards(study), *against_base(study), *equal_cost(study))
+    return (grid for grid in (*first, *costs(study), diagnostics.without_intervals()) if grid.has_values)
 
 
 def without_config(grid: Grid) -> Grid:
@@ -327,9 +327,9 @@ Cells = Mapping[str, CellValue]
 """The cells of a column, by the judge's label."""
 
 
-def against_base(study: Study, metric: str | None) -> Iterator[Grid]:
+def against_base(study: Study) -> Iterator[Grid]:
     """Tabulate for each dataset each judge's difference to the base on the same rows, a column for each aspect."""
-    for dataset in ranked_datasets(study, metric):
+    for dataset in ranked_datasets(study):
         base, columns = dataset.base, dict[str, Cells]()
         judges = [judge for judge in dataset.judges if judge.label != base]
         if base is None or not judges:
@@ -363,7 +363,7 @@ def _marked(difference: Difference, p: float | None, more: str = "") -> CellValu
 
 def equal_cost(study: Study) -> Iterator[Grid]:
     """Tabulate for each dataset each judge's difference to the equal-cost baseline, a column for each aspect."""
-    for dataset in ranked_datasets(study, None):
+    for dataset in ranked_datasets(study):
         measure, columns = dataset.measure, dict[str, Cells]()
         for subject in dataset.subjects:
             matches = [match for match in study.matching.matches if match.subject == subject.label]

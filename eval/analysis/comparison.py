@@ -130,10 +130,6 @@ class Comparison:
         few = caution({pair.subject: pair.units for pair in self.pairwise})
         return (few,) if few else ()
 
-    def with_base(self) -> tuple[PairwiseComparison, ...]:
-        """Return the pairs whose second judge is the base."""
-        return tuple(pair for pair in self.pairwise if pair.with_base)
-
     def of_pair(self, subject: str, first: str, second: str) -> PairwiseComparison | None:
         """Return the comparison of two judges, in this order, on a subject or over a dataset, if there is one."""
         wanted = (subject, first, second)

@@ -18,7 +18,7 @@ from ..statistics.alignment import FAILED, UNLABELLED
 from ..statistics.metrics import of_kind
 from ..statistics.resampling import Resampling, Statistic
 from ..statistics.sample import Sample, average
-from ..statistics.score_distribution import ScalePoint, ScoreDistribution, score_distribution
+from ..statistics.score_distribution import ScoreDistribution, score_distribution
 from ..statistics.system_ranking import SystemRanking, rank_by_scores, rank_by_verdicts
 from ..statistics.tie_policy import WINNERS
 from ..tables.grid import Column, share_column
@@ -70,8 +70,8 @@ class LeaderboardEntry:
         systems: the mean score of each system beside people's, of comparisons its strength (with intervals of fewer
             resamples); ``None`` of unknown systems, or where the package that ranks those compared is not there, as
             ``Leaderboard.notes`` says.
-        distribution: how often each point of the scale was given, beside people; ``None`` for comparisons and metrics.
-        winners: of comparisons, how often each of ``WINNERS`` came up, beside people; its point is the winner's code.
+        distribution: how often each point of the scale was given, beside people; of comparisons, how often each of
+            ``WINNERS``, whose points are their codes. ``None`` for metrics.
         always: the score, or the winner, that it gives every item; ``None`` where it does not say the same of all.
     """
 
@@ -84,7 +84,6 @@ class LeaderboardEntry:
     alphas: Alphas | None = None
     systems: SystemRanking | None = None
     distribution: ScoreDistribution | None = None
-    winners: tuple[ScalePoint, ...] = ()
     always: Judged | None = None
 
 
@@ -181,8 +180,7 @@ def _gains(own: LeaderboardEntry | Average, base: LeaderboardEntry | Average | N
 
 def _entry(comparator: PairwiseComparator, cell: JudgeAspectData, notes: dict[str, None]) -> LeaderboardEntry:
     rows, labelled = comparator.counted(cell.rows), comparator.labelled_sample(cell.side)
-    scored, resampling = cell.subject.kind == "score", comparator.resampling
-    shares = _distribution(cell, resampling)
+    resampling = comparator.resampling
     return LeaderboardEntry(
         judge=cell.judge.label,
         subject=cell.subject.label,
@@ -191,8 +189,7 @@ def _entry(comparator: PairwiseComparator, cell: JudgeAspectData, notes: dict[st
         repeats=_over_repeats(cell, resampling),
         alphas=alphas_of(cell, resampling),
         systems=_systems(cell, resampling, notes),
-        distribution=shares if scored else None,
-        winners=() if scored or shares is None else shares.points,
+        distribution=_distribution(cell, resampling),
         always=rows.as_verdicts(rows.judged[:1])[0] if len(rows) > 1 and not np.ptp(rows.judged) else None,
     )
 

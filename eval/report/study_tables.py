@@ -24,7 +24,6 @@ from ..results.agreement import Spread
 from ..statistics.metrics import METRICS, of_kind
 from ..statistics.resampling import Statistic
 from ..statistics.significance import LEVEL
-from ..statistics.tie_policy import WINNERS
 from ..tables.grid import CellValue, Column, Grid, columns_of, fields_of, text_column, value_at
 from .debate_tables import whose
 from .labels import CONFIG, HUMANS, INTERVAL, MEASURES, labels_of, left_out_note, reference_of
@@ -209,10 +208,11 @@ def distributions(study: Study) -> Iterator[Grid]:
         human, by_judge = shares_of(study, subject)
         if not by_judge:
             continue
+        scored = subject.kind == "score"
         rows: list[tuple[str, Shares, Statistic | None]] = [
-            (entry.judge, by_judge[entry.judge], getattr(entry.distribution, "distance", None))
+            (entry.judge, by_judge[entry.judge], entry.distribution.distance if scored else None)
             for entry in study.leaderboard.on(subject.label)
-            if entry.judge in by_judge
+            if entry.distribution is not None
         ]
         # All judges of a subject have the same points: its scale's, or the winners.
         points = [Column(name, 0, interval=False, of=value_at(name, itemgetter(1))) for name in rows[0][1]]
@@ -233,13 +233,11 @@ def shares_of(study: Study, subject: EvaluationTarget) -> tuple[Shares, dict[str
     by_judge: dict[str, Shares] = {}
     for entry in study.leaderboard.on(subject.label):
         if entry.distribution is not None:
-            points = {f"{point.point:g}": point for point in entry.distribution.points}
-        else:
-            winners = ((WINNERS[int(share.point)], share) for share in entry.winners)
-            points = {name if name == "tie" else f"answer {name}": share for name, share in winners}
-        if points:
-            human = human or {name: point.human for name, point in points.items()}
-            by_judge[entry.judge] = {name: point.judge for name, point in points.items()}
+            compares, points = subject.kind == "compare", entry.distribution.points
+            names = ("answer 1", "answer 2", "tie") if compares else (f"{point.point:g}" for point in points)
+            named = dict(zip(names, points, strict=True))
+            human = human or {name: point.human for name, point in named.items()}
+            by_judge[entry.judge] = {name: point.judge for name, point in named.items()}
     return human, by_judge
 
 

@@ -110,6 +110,16 @@ class Resampling:
             return np.full(self.resamples, np.nan)
         return np.concatenate([figure(weights) for weights in self.weights(units)])
 
+    def statistic(self, units: int, figure: Callable[[Weights], Floats], bounded: bool = False) -> Statistic:
+        """Return a figure over all units, as of a resample that drew each once, with its interval (``studentised``).
+
+        Args:
+            units, figure: as in ``figures``.
+            bounded: as in ``studentised``.
+        """
+        value = none_if_nan(float(figure(np.ones((1, units), dtype=np.int64))[0]))
+        return self.studentised(value, self.figures(units, figure), units, bounded)[0]
+
     def studentised(
         self, value: float | None, resampled: Floats, clusters: int, bounded: bool = False
     ) -> tuple[Statistic, float | None]:

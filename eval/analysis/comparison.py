@@ -127,8 +127,7 @@ class Comparison:
     @property
     def caution(self) -> tuple[str, ...]:
         """The note on subjects with too few groups for p-values; empty where there is none."""
-        few = caution({pair.subject: pair.units for pair in self.pairwise})
-        return (few,) if few else ()
+        return tuple(caution({pair.subject: pair.units for pair in self.pairwise}))
 
     def of_pair(self, subject: str, first: str, second: str) -> PairwiseComparison | None:
         """Return the comparison of two judges, in this order, on a subject or over a dataset, if there is one."""
@@ -318,7 +317,6 @@ def _notes(pairwise: Sequence[PairwiseComparison]) -> Iterator[str]:
             f"{len(unshared)} of {len(pairwise)} pairs have rows that only one of them judged: "
             "judges are compared on the items that all of them judged"
         )
-    if few := caution({pair.subject: pair.units for pair in pairwise}):
-        yield few
+    yield from caution({pair.subject: pair.units for pair in pairwise})
     if empty := sum(not pair.shared for pair in pairwise):
         yield f"{empty} of {len(pairwise)} pairs have no labelled row in common and cannot be compared"

@@ -97,9 +97,9 @@ def costs(judges: Sequence[Judge], people: People | None) -> Costs:
         judgements = max(
             judge.usage.judgements // max(1, int(judge.manifest.get("repeats") or 1)) for judge in of_dataset
         )
-        each = price, time = people.cost_each, people.seconds_each
+        price, time = people.cost_each, people.seconds_each
         in_all = None if price is None else price * judgements, None if time is None else time * judgements
-        rows.append(CostRow("people", of_dataset[0].data, judgements, None, None, *each, *in_all, True))
+        rows.append(CostRow("people", of_dataset[0].data, judgements, None, None, price, time, *in_all, True))
     notes = ["time is the sum over all calls; since calls run concurrently, a run takes less by the clock"]
     if unknown := [judge.label for judge in judges if judge.usage.total.cost_usd is None]:
         notes.append(f"the cost is unknown, because the price of a model is: {', '.join(unknown)}")

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from jurygraph.eval.analysis import Study
-from jurygraph.eval.analysis.comparison import Comparison, Difference, PairwiseComparison
+from jurygraph.eval.analysis.comparison import Comparison, PairwiseComparison
 from jurygraph.eval.analysis.costs import CostRow, Costs, Frontier, Point
 from jurygraph.eval.analysis.debate_counters import Replies, ScoreChanges
 from jurygraph.eval.analysis.diagnostics import Changes, Diagnosis, Round, Spending
@@ -14,6 +14,7 @@ from jurygraph.eval.analysis.leaderboard import Average, Gain, Leaderboard, Lead
 from jurygraph.eval.analysis.leanings import LengthBias
 from jurygraph.eval.results.evaluation import UsageTotals
 from jurygraph.eval.statistics.resampling import Resampling, Statistic
+from jurygraph.eval.statistics.sample import Difference
 from jurygraph.state.transcript import Usage
 
 OFFLINE = "The offline judge is no language model: it scores by lexical statistics of the texts."

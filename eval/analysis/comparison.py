@@ -9,14 +9,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from itertools import chain, combinations
-from typing import Annotated, NamedTuple, Self
+from typing import NamedTuple
 
 import numpy as np
 
 from ..statistics.alignment import Floats, Units, grouped
 from ..statistics.metrics import of_kind
-from ..statistics.resampling import Resampling, Statistic, caution
-from ..statistics.sample import Pair, Sample, paired_difference, same_clusters
+from ..statistics.resampling import Resampling, caution
+from ..statistics.sample import Difference, Pair, Sample, paired_difference, same_clusters
 from ..statistics.significance import (
     TESTED_CORRELATIONS,
     binomial_test,
@@ -25,45 +25,9 @@ from ..statistics.significance import (
     independent,
     paired_t_test,
 )
-from ..tables import Column
 from .judges import EvaluationTarget
 from .loading import JudgeAspectData
 from .verdict_columns import Side, Verdicts, close, sample
-
-_HOLM = Column("p (Holm)", form="p", about="the same, adjusted for the number of comparisons")
-
-
-@dataclass(frozen=True)
-class Difference:
-    """Compares two judges by one measure on the same rows.
-
-    Attributes:
-        first, second: each one's figure on the shared rows; within groups, of the groups in which both have one.
-        difference: the first's less the second's, with its interval.
-        p: two-sided, of the same difference by the same standard error (``statistics.sample``).
-        adjusted: ``p`` by Holm's method among all pairs on this subject and measure.
-        adjusted_to_base: ``p`` by Holm's method among the pairs with the base on this subject and measure;
-            ``None`` where neither is the base.
-        needed: so many clusters would tell such a difference from chance, about; ``None`` where that is not known.
-        clusters: how many count; within groups, those in which both have a figure.
-    """
-
-    first: Annotated[float | None, Column("value")]
-    """the judge's value"""
-    second: Annotated[float | None, Column("other's value")]
-    difference: Annotated[Statistic, Column("Δ", best="high")]
-    """difference of the two values"""
-    p: Annotated[float | None, Column("p", form="p")] = None
-    """two-sided p-value of the difference"""
-    adjusted: Annotated[float | None, _HOLM] = None
-    adjusted_to_base: Annotated[float | None, _HOLM] = None
-    needed: int | None = None
-    clusters: int = 0
-
-    @classmethod
-    def of(cls, measure: str, pairs: Sequence[Pair]) -> Self:
-        """Compare two judges' samples of one subject, or their means over several."""
-        return cls(**paired_difference(pairs, measure)._asdict())
 
 
 class PairedTest(NamedTuple):
@@ -183,7 +147,7 @@ class PairwiseComparator:
             shared=len(mine),
             only_first=len(first.rows) - both,
             only_second=len(second.rows) - both,
-            differences={name: Difference.of(name, [pair]) for name in of_kind(self.subject.kind)},
+            differences={name: paired_difference([pair], name) for name in of_kind(self.subject.kind)},
             tests=dict(self._tests(pair, first.distances and second.distances)),
             with_base=with_base,
             units=len(np.unique(mine.clusters)),
@@ -273,7 +237,7 @@ def compare(comparators: Sequence[PairwiseComparator], bases: Mapping[str, str])
         for first, second in _pairs(labels, base) if len(of_dataset) > 1 else ():
             parts = zip(of_dataset, of_subjects, strict=True)
             pairs = [comparator.samples(sides[first], sides[second]) for comparator, sides in parts]
-            differences = {name: Difference.of(name, pairs) for name in of_kind("score")}
+            differences = {name: paired_difference(pairs, name) for name in of_kind("score")}
             units = pairs[0][0].count if same_clusters(chain(*pairs)) else 0
             pair = PairwiseComparison(digest, first, second, differences, units, with_base=second == base)
             compared.append(pair)

@@ -14,7 +14,7 @@ from typing import Any
 
 from ..analysis import Study
 from ..analysis.annotators import Alphas, Annotators, Rater
-from ..analysis.comparison import Difference, PairwiseComparison
+from ..analysis.comparison import PairwiseComparison
 from ..analysis.costs import CostRow
 from ..analysis.diagnostics import Changes, Spending
 from ..analysis.judges import EvaluationTarget, Judge
@@ -23,6 +23,7 @@ from ..analysis.pooled_gains import LevelGain
 from ..results.agreement import Spread
 from ..statistics.metrics import METRICS, of_kind
 from ..statistics.resampling import Statistic
+from ..statistics.sample import Difference
 from ..statistics.significance import LEVEL
 from ..tables.grid import CellValue, Column, Grid, columns_of, fields_of, text_column, value_at
 from .debate_tables import whose
@@ -126,7 +127,13 @@ def repeats(study: Study) -> Iterator[Grid]:
     yield Grid.from_records("Variation over repeats", columns, spreads)
 
 
-_DIFFERENCE = ("first", "second", "difference", "p")
+_DIFFERENCE = {
+    "first": Column("value", about="the judge's value"),
+    "second": Column("other's value"),
+    "difference": Column("Δ", best="high", about="difference of the two values"),
+    "p": Column("p", form="p", about="two-sided p-value of the difference"),
+}
+_HOLM = Column("p (Holm)", form="p", about="the same, adjusted for the number of comparisons")
 _TESTS = {"williams": "Williams", "steiger": "Steiger", "mcnemar": "McNemar", "t_errors": "t", "t_right": "t"}
 
 
@@ -143,11 +150,12 @@ def comparisons(study: Study, all_judges: bool = False) -> Iterator[Grid]:
         others = {} if to_base else {"second": text_column("compared with")}
         shared = Column("rows", about="rows with a label and a verdict of both judges")
         # Adjusted over the comparisons that the table shows: with the base alone there are fewer.
-        figures = (*_DIFFERENCE, "adjusted_to_base" if to_base else "adjusted")
-        names = {"second": f"{base}'s value"} if to_base else {}
+        figures = _DIFFERENCE | {"adjusted_to_base" if to_base else "adjusted": _HOLM}
+        if to_base:
+            figures["second"] = Column(f"{base}'s value")
         columns = [
             *fields_of(first=text_column("judge"), **others, shared=shared),
-            *columns_of(Difference, value_at(measure, attrgetter("differences")), only=figures, names=names),
+            *fields_of(value_at(measure, attrgetter("differences")), **figures),
         ]
         for test, heading in _TESTS.items():
             # Tests of correlations are named with the correlation, such as "williams_spearman"; others by themselves.
@@ -175,7 +183,10 @@ def matchings(study: Study) -> Iterator[Grid]:
         if not matches:
             continue
         currency, measure = matches[0].unit, subject.metric
-        names = {"first": MEASURES[measure], "second": "ensemble's value"}
+        values = {
+            "first": replace(_DIFFERENCE["first"], name=MEASURES[measure]),
+            "second": Column("ensemble's value"),
+        }
         of_match = value_at(measure, attrgetter("pairwise.differences"))
         spent = Column(currency, 2, form="money" if currency == "cost" else "plain", about="per judgement")
         columns = (
@@ -183,7 +194,7 @@ def matchings(study: Study) -> Iterator[Grid]:
             text_column("ensemble", of=attrgetter("ensemble.label")),
             *fields_of(ensemble_spent=replace(spent, name=f"ensemble's {currency}")),
             Column("rows", of=attrgetter("pairwise.shared")),
-            *columns_of(Difference, of_match, only=_DIFFERENCE, names=names),
+            *fields_of(of_match, **_DIFFERENCE | values),
         )
         title = f"{subject.label}: equal-cost baseline (compute-matched ensemble of single judges)"
         yield Grid.from_records(title, columns, matches, study.comparison.caution)

@@ -10,7 +10,7 @@ from jurygraph.eval.analysis.debate_counters import Replies, ScoreChanges
 from jurygraph.eval.analysis.diagnostics import Changes, Diagnosis, Round, Spending
 from jurygraph.eval.analysis.equal_cost import EqualCostComparison
 from jurygraph.eval.analysis.judges import EvaluationTarget, Judge
-from jurygraph.eval.analysis.leaderboard import Average, Gain, Leaderboard, LeaderboardEntry
+from jurygraph.eval.analysis.leaderboard import Average, Leaderboard, LeaderboardEntry
 from jurygraph.eval.analysis.leanings import LengthBias
 from jurygraph.eval.results.evaluation import UsageTotals
 from jurygraph.eval.statistics.resampling import Resampling, Statistic
@@ -112,8 +112,7 @@ def study(**changes: Any) -> Study:
     points, averages, costs = [], [], []
     for name, (value, calls, cost) in FIGURES.items():
         points.append(Point(name, calls, around(value), name != "chateval"))
-        mean, gain = {"spearman": around(value - 0.025)}, {"spearman": Gain(0.1, 0.33)}
-        averages.append(Average(name, subjects, mean, gain))
+        averages.append(Average(name, subjects, {"spearman": around(value - 0.025)}))
         costs.append(CostRow(name, "wit", 24, calls, 1000.0, cost, 2.0, 24 * cost, 48.0))
     people = CostRow("people", "wit", 24, None, None, 0.75, 180.0, 18.0, 4320.0, is_people=True)
     sizes = [Point(f"{k} of 3", k, around(0.28 + 0.02 * k)) for k in (1, 2, 3)]

@@ -122,7 +122,7 @@ class Study:
             subjects=tuple(comparator.subject for comparator in comparators),
             base=next(iter(bases.values()), None),
             resampling=resampling,
-            leaderboard=leaderboard(loaded, comparators, bases),
+            leaderboard=leaderboard(loaded, comparators),
             comparison=compare(comparators, bases),
             matching=matching,
             frontiers=tuple(frontier(comparator, matching.ensembles) for comparator in comparators),

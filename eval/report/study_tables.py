@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from math import inf
 from operator import attrgetter, itemgetter
@@ -18,7 +19,7 @@ from ..analysis.comparison import PairwiseComparison
 from ..analysis.costs import CostRow
 from ..analysis.diagnostics import Changes, Spending
 from ..analysis.judges import EvaluationTarget, Judge
-from ..analysis.leaderboard import Average, Gain, LeaderboardEntry
+from ..analysis.leaderboard import Average, Gain, LeaderboardEntry, gain
 from ..analysis.pooled_gains import LevelGain
 from ..results.agreement import Spread
 from ..statistics.metrics import METRICS, of_kind
@@ -97,13 +98,20 @@ def gains(study: Study) -> Iterator[Grid]:
         base, measure, columns = dataset.base, dataset.measure, [JUDGE]
         for name, entries in dataset.columns.items():
             names = {"absolute": name, "relative": f"{name} %"}
-            columns += columns_of(Gain, value_at(measure, _part(entries, "gains")), names=names)
+            measured = ((label, entry.measures.get(measure)) for label, entry in entries.items())
+            figures = {label: figure.value for label, figure in measured if figure}
+            columns += columns_of(Gain, partial(_over_base, figures, base), names=names)
         title = f"{dataset.name}: {MEASURES[measure]}, gain over {base}, each judge on its own rows"
         note = "computed on all rows of each judge; the comparison uses the rows that both judges have"
         others = [judge for judge in dataset.judges if judge.label != base]
         grid = Grid.from_records(title, columns, others, [note])
         if base is not None and grid.has_values:
             yield replace(grid, judges=(base,))
+
+
+def _over_base(figures: Mapping[str, float | None], base: str | None, judge: Judge) -> Gain:
+    """Return how much the judge's figure exceeds the base's."""
+    return gain(figures.get(judge.label), figures.get(base or ""))
 
 
 def pooled(study: Study) -> Iterator[Grid]:

@@ -77,7 +77,7 @@ def average_duel(first: str, second: str = "single", p: float = 0.0246) -> Pairw
     """Over both aspects."""
     value, base = FIGURES[first][0] - 0.025, FIGURES[second][0] - 0.025
     difference = Difference(value, base, around(value - base, 0.01), p, p, p)
-    return PairwiseComparison("abc", first, second, {"spearman": difference}, 12, second == "single")
+    return PairwiseComparison("abc", first, second, {"spearman": difference}, 12)
 
 
 def diagnosis(each_judge: str = "debate") -> Diagnosis:

@@ -52,7 +52,6 @@ class PairwiseComparison:
             they share no resamples.
         units: what resamples were drawn from: groups, or items where there are none. Of few (``FEWEST_UNITS``),
             there is no p-value. Of means without common resamples it is 0.
-        with_base: whether the second is the base.
         shared: rows that counted. This and what follows is of a single subject.
         only_first, only_second: rows on which the one has a verdict and the other none.
         tests: by name.
@@ -64,7 +63,6 @@ class PairwiseComparison:
     second: str
     differences: Mapping[str, Difference]
     units: int = 0
-    with_base: bool = False
     shared: int = 0
     only_first: int = 0
     only_second: int = 0
@@ -135,7 +133,7 @@ class PairwiseComparator:
         """Whether its figures count for means over the subjects of the dataset."""
         return self.subject.kind == "score" and self.subject.labels_differ
 
-    def compare(self, first: Side, second: Side, with_base: bool = False) -> PairwiseComparison:
+    def compare(self, first: Side, second: Side) -> PairwiseComparison:
         """Compare two sides on the rows that both judged and people labelled."""
         both = int(np.isin(first.rows.keys, second.rows.keys).sum())
         mine, theirs = self.shared(first, second)
@@ -149,7 +147,6 @@ class PairwiseComparator:
             only_second=len(second.rows) - both,
             differences={name: paired_difference([pair], name) for name in of_kind(self.subject.kind)},
             tests=dict(self._tests(pair, first.distances and second.distances)),
-            with_base=with_base,
             units=len(np.unique(mine.clusters)),
             identical=len(mine) > 0 and bool(close(mine.judged, theirs.judged).all()),
         )
@@ -223,11 +220,10 @@ def compare(comparators: Sequence[PairwiseComparator], bases: Mapping[str, str])
     pairwise: list[PairwiseComparison] = []
     for comparator in comparators:
         base, sides = bases.get(comparator.subject.digest), comparator.sides
-        compared = [
-            comparator.compare(sides[first], sides[second], with_base=second == base)
-            for first, second in _pairs([*sides], base)
-        ]
-        pairwise += adjusted(compared)
+        pairs = _pairs([*sides], base)
+        pairwise += adjusted(
+            [comparator.compare(sides[first], sides[second]) for first, second in pairs], base
+        )
     averages: list[PairwiseComparison] = []
     for digest, of_dataset in grouped((of.subject.digest, of) for of in comparators if of.averaged).items():
         # The judges that judged every score subject of the dataset.
@@ -236,12 +232,11 @@ def compare(comparators: Sequence[PairwiseComparator], bases: Mapping[str, str])
         compared, base = [], bases.get(digest)
         for first, second in _pairs(labels, base) if len(of_dataset) > 1 else ():
             parts = zip(of_dataset, of_subjects, strict=True)
-            pairs = [comparator.samples(sides[first], sides[second]) for comparator, sides in parts]
-            differences = {name: paired_difference(pairs, name) for name in of_kind("score")}
-            units = pairs[0][0].count if same_clusters(chain(*pairs)) else 0
-            pair = PairwiseComparison(digest, first, second, differences, units, with_base=second == base)
-            compared.append(pair)
-        averages += adjusted(compared)
+            samples = [comparator.samples(sides[first], sides[second]) for comparator, sides in parts]
+            differences = {name: paired_difference(samples, name) for name in of_kind("score")}
+            units = samples[0][0].count if same_clusters(chain(*samples)) else 0
+            compared.append(PairwiseComparison(digest, first, second, differences, units))
+        averages += adjusted(compared, base)
     return Comparison(tuple(pairwise), FAMILY, tuple(_notes(pairwise)), tuple(averages))
 
 
@@ -252,7 +247,7 @@ def _pairs(labels: Sequence[str], base: str | None) -> list[tuple[str, str]]:
     return [*with_base, *combinations(others, 2)]
 
 
-def adjusted(pairs: Sequence[PairwiseComparison]) -> list[PairwiseComparison]:
+def adjusted(pairs: Sequence[PairwiseComparison], base: str | None = None) -> list[PairwiseComparison]:
     """Add Holm's p-values, which hold for all pairs on one subject together, for each metric by itself.
 
     Those with the base are a family of their own, too.
@@ -261,7 +256,7 @@ def adjusted(pairs: Sequence[PairwiseComparison]) -> list[PairwiseComparison]:
     for name in differences[0] if pairs else ():
         p_values = [of_pair[name].p for of_pair in differences]
         # Pairs without the base are ``None`` in the second family, which Holm's method does not count.
-        to_base = [p if pair.with_base else None for p, pair in zip(p_values, pairs, strict=True)]
+        to_base = [p if pair.second == base else None for p, pair in zip(p_values, pairs, strict=True)]
         for of_pair, p, p_to_base in zip(differences, holm(p_values), holm(to_base), strict=True):
             of_pair[name] = replace(of_pair[name], adjusted=p, adjusted_to_base=p_to_base)
     return [replace(pair, differences=of_pair) for pair, of_pair in zip(pairs, differences, strict=True)]

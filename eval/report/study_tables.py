@@ -260,20 +260,15 @@ def shares_of(study: Study, subject: EvaluationTarget) -> tuple[Shares, dict[str
     return human, by_judge
 
 
-_METHODS = {"bradley_terry": "Bradley-Terry strength", "mean": "mean score"}
-
-
 def systems(study: Study) -> Iterator[Grid]:
     """Tabulate for each subject the systems whose texts were judged, with their human value and each judge's."""
     for subject in study.subjects:
         reference = reference_of(subject)
         values: dict[str, Shares] = {}
         notes: list[str] = []
-        method = ""
         for entry in study.leaderboard.on(subject.label):
             if (ranking := entry.systems) is None:
                 continue
-            method = _METHODS[ranking.method]
             if ranking.human:
                 values.setdefault(reference, ranking.human)
             if ranking.problem is not None:
@@ -295,6 +290,7 @@ def systems(study: Study) -> Iterator[Grid]:
         first = {name: of.value for name, of in next(iter(values.values())).items() if of.value is not None}
         names = dict.fromkeys(chain(*values.values()))
         in_order = sorted(names, key=lambda name: first.get(name, -inf), reverse=True)
+        method = "mean score" if subject.kind == "score" else "Bradley-Terry strength"
         title = f"{subject.label}: systems by {method}"
         yield Grid.from_records(title, (text_column("system", of=str), *columns), in_order, notes)
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from importlib.resources import files
 from operator import itemgetter
 from typing import Any
+
+import yaml
 
 from ..analysis import Study
 from ..analysis.diagnostics import Diagnosis
@@ -15,18 +18,7 @@ from ..statistics.alignment import grouped
 from ..tables.grid import Column, Grid, columns_of, fields_of, text_column
 from .labels import MEASURES, left_out_note
 
-_DIAGNOSTICS = {
-    "changes": "Verdict changes from the first to the last verdict",
-    "rounds": "Agreement by round",
-    "score_changes": "Score changes by agent",
-    "conformity": "Conformity among referees",
-    "objections": "Objections of critics to wrong and to right scores",
-    "spending": "Rounds and calls",
-    "positions": "Position bias",
-    "length": "Length bias",
-    "replies": "Malformed replies",
-}
-"""The titles of the tables, by the field of a diagnosis that holds a record, or several."""
+_TEXTS = yaml.safe_load(files(__package__).joinpath("debate_tables.yaml").read_text(encoding="utf-8"))
 
 
 def diagnoses(study: Study) -> Iterator[Grid]:
@@ -34,7 +26,7 @@ def diagnoses(study: Study) -> Iterator[Grid]:
     columns = [*whose(study.diagnoses, itemgetter(0))]
     metrics = ", ".join(dict.fromkeys(MEASURES.get(of.measure, of.measure) for of in study.diagnoses))
     note = f"agreement: {metrics}, if every debate had ended here; finished debates keep their last score"
-    for name, title in _DIAGNOSTICS.items():
+    for name, title in _TEXTS["titles"].items():
         yield from diagnostics(study.diagnoses, name, title, columns, [note] if name == "rounds" else [])
 
 
@@ -88,18 +80,6 @@ def notes(study: Study) -> tuple[str, ...]:
     return tuple(f"{', '.join(those)}: {note}" for note, those in holders.items())
 
 
-_FITTED = (
-    "alpha, beta: maximum-likelihood estimates if gaps are distributed as Beta(alpha + w, beta + i - w) after i "
-    "rounds, in w of which they grew; if the last interval does not contain 0, the model is wrong on these runs"
-)
-_PREMISES = (
-    "the paper assumes these and tests none; an aggregate is compared with the best defence of another run on the same "
-    "items (aggregate=llm and aggregate=best); a lead is measured towards the answer that the judge with fewer "
-    "advocates prefers, whose lead is partly chance, so a figure just below 0 may be chance, too; intervals are not "
-    "adjusted for each other"
-)
-
-
 def gaps(study: Study) -> Iterator[Grid]:
     """Make all tables of the score gap: by round, compared between protocols, and rounds until it is reached."""
     data = {subject.label: subject.data for subject in study.subjects}
@@ -112,11 +92,11 @@ def gaps(study: Study) -> Iterator[Grid]:
             yield _rounds_taken(courtroom.complexity, courtroom.eps, name)
         if courtroom.predicted:
             title = f"{name}: observed gaps beside those of the paper's model, fitted to each judge's debates"
-            yield Grid.from_records(title, columns_of(PredictedGap), courtroom.predicted, [_FITTED])
+            yield Grid.from_records(title, columns_of(PredictedGap), courtroom.predicted, [_TEXTS["fitted"]])
         if courtroom.premises:
             columns = *columns_of(Premise), *fields_of(outcome=text_column("outcome"))
             title = f"{name}: premises of the paper's theorems on these runs"
-            yield Grid.from_records(title, columns, courtroom.premises, [_PREMISES])
+            yield Grid.from_records(title, columns, courtroom.premises, [_TEXTS["premises"]])
 
 
 def _by_round(courtroom: Courtroom, data: str) -> Grid:

@@ -32,6 +32,7 @@ from .gap_analysis import (
     rounds_until,
     score_differentiation,
 )
+from .judges import EvaluationTarget
 from .verdict_columns import Booleans, Verdicts
 
 LOW, HIGH = 6.0, 120.0
@@ -100,7 +101,7 @@ class Courtroom(NamedTuple):
     """Holds the gap analysis of one subject (courtroom paper, appendices A and B; Theorems 1 and 2).
 
     Attributes:
-        subject: its label.
+        subject: what was judged.
         eps: the threshold, as a share of the widest possible gap.
         prior: alpha and beta of the paper's model.
         gaps: by judge, the gap after each round, with the model's tail and the paper's bound.
@@ -111,7 +112,7 @@ class Courtroom(NamedTuple):
             protocol of one round is not in it.
     """
 
-    subject: str
+    subject: EvaluationTarget
     eps: float
     prior: tuple[float, float]
     gaps: Mapping[str, Counted[RoundOfGaps]]
@@ -159,7 +160,7 @@ def courtroom(comparator: PairwiseComparator, eps: float, prior: tuple[float, fl
         raise UsageError(f"eps must be above 0 and at most 1, got {eps}")
     if comparator.subject.kind != "compare":
         return None
-    subject, how, sides = comparator.subject.label, comparator.resampling, list(_sides(comparator))
+    how, sides = comparator.resampling, list(_sides(comparator))
     if not sides:
         return None
     by_judge = {}
@@ -182,7 +183,7 @@ def courtroom(comparator: PairwiseComparator, eps: float, prior: tuple[float, fl
         reached, units, missing = _shared(of_rounds, until)
         complexity = Counted(iteration_complexity(reached, units, how), missing)
     predicted, tested = tuple(_predicted_gaps(sides)), tuple(_premises(sides))
-    return Courtroom(subject, eps, prior, by_judge, differentiation, complexity, predicted, tested)
+    return Courtroom(comparator.subject, eps, prior, by_judge, differentiation, complexity, predicted, tested)
 
 
 def _sides(comparator: PairwiseComparator) -> Iterator[_Side]:

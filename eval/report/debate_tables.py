@@ -82,9 +82,8 @@ def notes(study: Study) -> tuple[str, ...]:
 
 def gaps(study: Study) -> Iterator[Grid]:
     """Make all tables of the score gap: by round, compared between protocols, and rounds until it is reached."""
-    data = {subject.label: subject.data for subject in study.subjects}
     for courtroom in study.courtrooms:
-        name = data.get(courtroom.subject, courtroom.subject)
+        name = courtroom.subject.data
         yield _by_round(courtroom, name)
         if courtroom.differentiation.rows:
             yield _final_gaps(courtroom.differentiation, name)

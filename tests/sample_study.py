@@ -128,7 +128,6 @@ def study(**changes: Any) -> Study:
         ),
         "comparison": Comparison(
             tuple(pairwise(each_judge, of) for of in subjects for each_judge in ("debate", "chateval")),
-            "p of all judges against single, adjusted together on each subject",
             averages=duels,
         ),
         "matching": EqualCostComparison((), (), ("no ensemble was run: jurygraph run ensemble --data wit",)),

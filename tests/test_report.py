@@ -265,14 +265,14 @@ def test_the_answer_says_how_sure_and_at_what_price() -> None:
     (told,) = answers(study())
     assert "ratings: 0.395 [0.295, 0.495], the mean over 2 aspects" in told
     assert "A judgement of debate takes 4.4 calls and costs $0.0052." in told
-    few = Comparison(study().comparison.pairwise, "", ("fewer than 10 groups to resample",))
+    few = Comparison(study().comparison.pairwise, ("fewer than 10 groups to resample",))
     unsure = compose(study(comparison=few), "wit").answers[-1]
     assert unsure == "Caution: fewer than 10 groups to resample."
 
 
 def test_without_labels_there_is_no_answer_and_no_made_up_figure() -> None:
     made = study(
-        leaderboard=Leaderboard((), ()), comparison=Comparison((), ""), frontiers=(), diagnoses=(), bases={}
+        leaderboard=Leaderboard((), ()), comparison=Comparison(()), frontiers=(), diagnoses=(), bases={}
     )
     assert "No judge can be compared" in headline(made)
     assert cells(made, "over rows")["debate"][:3] == ["-", "-", "-"]

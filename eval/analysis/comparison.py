@@ -76,13 +76,11 @@ class Comparison:
 
     Attributes:
         pairwise: by subject; pairs with the base first, and the base second in each of them.
-        family: which tests were adjusted together, in a sentence.
         notes: what a reader should know.
         averages: the means of the same pairs over all score subjects of a dataset that has several.
     """
 
     pairwise: tuple[PairwiseComparison, ...]
-    family: str
     notes: tuple[str, ...] = ()
     averages: tuple[PairwiseComparison, ...] = ()
 
@@ -96,13 +94,6 @@ class Comparison:
         wanted = (subject, first, second)
         pairs = (*self.pairwise, *self.averages)
         return next((pair for pair in pairs if (pair.subject, pair.first, pair.second) == wanted), None)
-
-
-FAMILY = (
-    "p (Holm): adjusted over all pairs of judges on one subject, for each measure and each test separately; "
-    "in a table of differences vs. the base, over the pairs with the base; tests that assume independent rows "
-    "(Williams, Steiger, McNemar) are left out where rows share a group or an item, and t-tests are over groups"
-)
 
 
 @dataclass
@@ -237,7 +228,7 @@ def compare(comparators: Sequence[PairwiseComparator], bases: Mapping[str, str])
             units = samples[0][0].count if same_clusters(chain(*samples)) else 0
             compared.append(PairwiseComparison(digest, first, second, differences, units))
         averages += adjusted(compared, base)
-    return Comparison(tuple(pairwise), FAMILY, tuple(_notes(pairwise)), tuple(averages))
+    return Comparison(tuple(pairwise), tuple(_notes(pairwise)), tuple(averages))
 
 
 def _pairs(labels: Sequence[str], base: str | None) -> list[tuple[str, str]]:

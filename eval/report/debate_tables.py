@@ -18,7 +18,8 @@ from ..statistics.alignment import grouped
 from ..tables.grid import Column, Grid, columns_of, fields_of, text_column
 from .labels import MEASURES, left_out_note
 
-_TEXTS = yaml.safe_load(files(__package__).joinpath("debate_tables.yaml").read_text(encoding="utf-8"))
+TEXTS = yaml.safe_load(files(__package__).joinpath("table_texts.yaml").read_text(encoding="utf-8"))
+"""Titles and notes of tables by name."""
 
 
 def diagnoses(study: Study) -> Iterator[Grid]:
@@ -26,7 +27,7 @@ def diagnoses(study: Study) -> Iterator[Grid]:
     columns = [*whose(study.diagnoses, itemgetter(0))]
     metrics = ", ".join(dict.fromkeys(MEASURES.get(of.measure, of.measure) for of in study.diagnoses))
     note = f"agreement: {metrics}, if every debate had ended here; finished debates keep their last score"
-    for name, title in _TEXTS["titles"].items():
+    for name, title in TEXTS["diagnoses"].items():
         yield from diagnostics(study.diagnoses, name, title, columns, [note] if name == "rounds" else [])
 
 
@@ -91,11 +92,11 @@ def gaps(study: Study) -> Iterator[Grid]:
             yield _rounds_taken(courtroom.complexity, courtroom.eps, name)
         if courtroom.predicted:
             title = f"{name}: observed gaps beside those of the paper's model, fitted to each judge's debates"
-            yield Grid.from_records(title, columns_of(PredictedGap), courtroom.predicted, [_TEXTS["fitted"]])
+            yield Grid.from_records(title, columns_of(PredictedGap), courtroom.predicted, [TEXTS["fitted"]])
         if courtroom.premises:
             columns = *columns_of(Premise), *fields_of(outcome=text_column("outcome"))
             title = f"{name}: premises of the paper's theorems on these runs"
-            yield Grid.from_records(title, columns, courtroom.premises, [_TEXTS["premises"]])
+            yield Grid.from_records(title, columns, courtroom.premises, [TEXTS["premises"]])
 
 
 def _by_round(courtroom: Courtroom, data: str) -> Grid:

@@ -27,7 +27,7 @@ from ..statistics.resampling import Statistic
 from ..statistics.sample import Difference
 from ..statistics.significance import LEVEL
 from ..tables.grid import CellValue, Column, Grid, columns_of, fields_of, text_column, value_at
-from .debate_tables import whose
+from .debate_tables import TEXTS, whose
 from .labels import CONFIG, HUMANS, INTERVAL, MEASURES, labels_of, left_out_note, reference_of
 from .ranked_dataset import ranked_datasets, value
 from .result_tables import groups, preferences
@@ -102,9 +102,8 @@ def gains(study: Study) -> Iterator[Grid]:
             figures = {label: figure.value for label, figure in measured if figure}
             columns += columns_of(Gain, partial(_over_base, figures, base), names=names)
         title = f"{dataset.name}: {MEASURES[measure]}, gain over {base}, each judge on its own rows"
-        note = "computed on all rows of each judge; the comparison uses the rows that both judges have"
         others = [judge for judge in dataset.judges if judge.label != base]
-        grid = Grid.from_records(title, columns, others, [note])
+        grid = Grid.from_records(title, columns, others, [TEXTS["own_rows"]])
         if base is not None and grid.has_values:
             yield replace(grid, judges=(base,))
 
@@ -116,11 +115,9 @@ def _over_base(figures: Mapping[str, float | None], base: str | None, judge: Jud
 
 def pooled(study: Study) -> Iterator[Grid]:
     """Tabulate what each method gains over the base of the same model, on each dataset and over all of them."""
-    shared = "levels on one dataset share its items, so their mean only holds for these models on these items"
-    note = f"pooled: random effects over levels, each a model on a dataset; {shared}"
     for gains in study.pooled:
         title = f"{MEASURES[gains.metric]}: gain over {gains.base} of the same model"
-        yield Grid.from_records(title, columns_of(LevelGain), gains.rows, [note])
+        yield Grid.from_records(title, columns_of(LevelGain), gains.rows, [TEXTS["pooled"]])
 
 
 def repeats(study: Study) -> Iterator[Grid]:
@@ -174,7 +171,7 @@ def comparisons(study: Study, all_judges: bool = False) -> Iterator[Grid]:
                     columns += fields_of(value_at(name, attrgetter("tests")), p=p)
         rule = [str(subject.rule)] if subject.kind == "compare" else []
         title = f"{subject.label}: {MEASURES[measure]}, {versus}, same rows"
-        notes = (study.comparison.family, *study.comparison.caution, *rule)
+        notes = (TEXTS["holm"], *study.comparison.caution, *rule)
         grid = Grid.from_records(title, columns, pairwise, notes)
         yield replace(grid, judges=(str(base),)) if to_base else grid
 
@@ -323,9 +320,7 @@ def summary(study: Study) -> Iterator[Grid]:
         *columns_of(Changes, attrgetter("changes"), only=("moved", "helpful", "harmful", "p")),
         *columns_of(Spending, attrgetter("spending"), only=("mean_rounds", "mean_calls", "unresolved")),
     )
-    ways = "helpful: verdicts that the debate moved towards the label, harmful: away from it"
-    tested = "p: sign test, not adjusted; none where rows share a group or an item"
-    diagnostics = Grid.from_records("Debate diagnostics", columns, debates, [f"{ways}; {tested}"])
+    diagnostics = Grid.from_records("Debate diagnostics", columns, debates, [TEXTS["ways"]])
     # Diagnostics without intervals, so that the summary fits on a screen or two.
     first = (*leaderboards(study), *against_base(study), *equal_cost(study))
     return (grid for grid in (*first, *costs(study), diagnostics.without_intervals()) if grid.has_values)

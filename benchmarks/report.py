@@ -168,7 +168,7 @@ def build(folder: Path, most: int) -> Path:
     computed = time.perf_counter()
     page = folder.parent / "page.html"
     debates = Debates(run_folders([(folder, read_manifest(folder))]), most)
-    size = write_page(compose(study, "spearman", "benchmark"), debates, page)
+    size = write_page(compose(study, "benchmark"), debates, page)
     written = time.perf_counter()
     say("computing the study", f"{computed - start:.1f} s")
     say("writing the page", f"{written - computed:.1f} s")

@@ -4,16 +4,17 @@ from pathlib import Path
 from typing import Any
 
 from jurygraph.eval.analysis import Study
-from jurygraph.eval.analysis.comparison import Comparison, Difference, PairwiseComparison
+from jurygraph.eval.analysis.comparison import Comparison, PairwiseComparison
 from jurygraph.eval.analysis.costs import CostRow, Costs, Frontier, Point
 from jurygraph.eval.analysis.debate_counters import Replies, ScoreChanges
 from jurygraph.eval.analysis.diagnostics import Changes, Diagnosis, Round, Spending
 from jurygraph.eval.analysis.equal_cost import EqualCostComparison
 from jurygraph.eval.analysis.judges import EvaluationTarget, Judge
-from jurygraph.eval.analysis.leaderboard import Average, Gain, Leaderboard, LeaderboardEntry
+from jurygraph.eval.analysis.leaderboard import Average, Leaderboard, LeaderboardEntry
 from jurygraph.eval.analysis.leanings import LengthBias
 from jurygraph.eval.results.evaluation import UsageTotals
 from jurygraph.eval.statistics.resampling import Resampling, Statistic
+from jurygraph.eval.statistics.sample import Difference
 from jurygraph.state.transcript import Usage
 
 OFFLINE = "The offline judge is no language model: it scores by lexical statistics of the texts."
@@ -76,7 +77,7 @@ def average_duel(first: str, second: str = "single", p: float = 0.0246) -> Pairw
     """Over both aspects."""
     value, base = FIGURES[first][0] - 0.025, FIGURES[second][0] - 0.025
     difference = Difference(value, base, around(value - base, 0.01), p, p, p)
-    return PairwiseComparison("abc", first, second, {"spearman": difference}, 12, second == "single")
+    return PairwiseComparison("abc", first, second, {"spearman": difference}, 12)
 
 
 def diagnosis(each_judge: str = "debate") -> Diagnosis:
@@ -111,8 +112,7 @@ def study(**changes: Any) -> Study:
     points, averages, costs = [], [], []
     for name, (value, calls, cost) in FIGURES.items():
         points.append(Point(name, calls, around(value), name != "chateval"))
-        mean, gain = {"spearman": around(value - 0.025)}, {"spearman": Gain(0.1, 0.33)}
-        averages.append(Average(name, subjects, mean, gain))
+        averages.append(Average(name, subjects, {"spearman": around(value - 0.025)}))
         costs.append(CostRow(name, "wit", 24, calls, 1000.0, cost, 2.0, 24 * cost, 48.0))
     people = CostRow("people", "wit", 24, None, None, 0.75, 180.0, 18.0, 4320.0, is_people=True)
     sizes = [Point(f"{k} of 3", k, around(0.28 + 0.02 * k)) for k in (1, 2, 3)]
@@ -128,7 +128,6 @@ def study(**changes: Any) -> Study:
         ),
         "comparison": Comparison(
             tuple(pairwise(each_judge, of) for of in subjects for each_judge in ("debate", "chateval")),
-            "p of all judges against single, adjusted together on each subject",
             averages=duels,
         ),
         "matching": EqualCostComparison((), (), ("no ensemble was run: jurygraph run ensemble --data wit",)),

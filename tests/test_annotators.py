@@ -119,4 +119,4 @@ def test_one_item_makes_no_ceiling_and_labels_of_nobody_in_particular_no_annotat
     folder = run_folder(tmp_path / "run", [scored("i", "single", score=3, human=3, annotations=[2, 3, 4])])
     study = Study.of(folder, resampling=Resampling(50))
     assert [people.ceiling for people in study.annotators] == [""]
-    assert compose(study, None, "one item").sections
+    assert compose(study, "one item").sections

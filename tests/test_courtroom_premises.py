@@ -137,34 +137,33 @@ def test_rounds_are_averaged_over_the_cases_that_held_them() -> None:
 def test_differentiation_against_scipy() -> None:
     random = np.random.default_rng(0)
     gaps = {name: random.integers(0, spread, 25) / 114 for name, spread in (("a", 30), ("b", 15), ("c", 15))}
-    found = score_differentiation(gaps, np.arange(25), {}, QUICK)
+    first, *others = score_differentiation(gaps, np.arange(25), QUICK)
     means = {name: np.mean(values) for name, values in gaps.items()}
-    assert {name: gap.value for name, gap in found.gaps.items()} == pytest.approx(means)
+    assert {of.judge: of.gap.value for of in (first, *others)} == pytest.approx(means)
     wanted = {other: stats.ttest_rel(gaps["a"], gaps[other]) for other in ("b", "c")}
-    assert {name: test.p for name, test in found.against.items()} == pytest.approx(
+    assert {of.judge: of.p for of in others} == pytest.approx(
         {name: test.pvalue for name, test in wanted.items()}
     )
     least, greatest = sorted(test.pvalue for test in wanted.values())
-    adjusted = sorted(test.adjusted or 0 for test in found.against.values())
+    adjusted = sorted(of.adjusted or 0 for of in others)
     assert adjusted == pytest.approx([2 * least, max(2 * least, greatest)])
 
 
 def test_complexity_counts_who_came_first() -> None:
     rounds = {"more": np.array([1, 1, np.inf, np.inf]), "samre": np.array([2, np.inf, 3, np.inf])}
-    found = iteration_complexity(rounds, np.arange(4), {}, 0.1, QUICK)
-    more, samre, against = found.protocols["more"], found.protocols["samre"], found.against["samre"]
+    more, samre = iteration_complexity(rounds, np.arange(4), QUICK)
     assert (more.after, more.never, more.share.value, more.rounds.value) == ({1: 2}, 2, 0.5, 1.0)
     assert (samre.after, samre.never, samre.rounds.value) == ({2: 1, 3: 1}, 2, 2.5)
-    assert (against.sooner, against.later, against.same) == (2, 1, 1)
-    assert against.p == pytest.approx(stats.binomtest(2, 3).pvalue)
+    assert (samre.sooner, samre.later, samre.same) == (2, 1, 1)
+    assert samre.p == pytest.approx(stats.binomtest(2, 3).pvalue)
 
 
 def test_nothing_in_common_gives_no_figures() -> None:
     none = {"more": np.zeros(0), "samre": np.zeros(0)}
-    found = score_differentiation(none, np.zeros(0, dtype=np.intp), {}, QUICK)
-    assert (found.n, found.gaps["more"].value, found.against["samre"].p) == (0, None, None)
-    needed = iteration_complexity(none, np.zeros(0, dtype=np.intp), {}, 0.1, QUICK)
-    assert (needed.n, needed.protocols["more"].share.value, needed.against["samre"].p) == (0, None, None)
+    more, samre = score_differentiation(none, np.zeros(0, dtype=np.intp), QUICK)
+    assert (more.n, more.gap.value, samre.p) == (0, None, None)
+    more_rounds, samre_rounds = iteration_complexity(none, np.zeros(0, dtype=np.intp), QUICK)
+    assert (more_rounds.n, more_rounds.share.value, samre_rounds.p) == (0, None, None)
 
 
 def test_items_that_a_protocol_did_not_judge_count_for_none(tmp_path: Path) -> None:
@@ -172,8 +171,8 @@ def test_items_that_a_protocol_did_not_judge_count_for_none(tmp_path: Path) -> N
     rows = [row for row in rows if (row.item, row.protocol) != ("a", "samre")]
     rows.append(compared("b", "more", winner="2", repeat=1))
     [found] = Study.of(run_folder(tmp_path / "r", rows, kind="compare"), resampling=QUICK).courtrooms
-    assert found.differentiation is not None
-    assert (found.differentiation.n, found.differentiation.left_out) == (3, {"no scores of samre": 2})
+    assert {judge.n for judge in found.differentiation.rows} == {3}
+    assert found.differentiation.left_out == {"no scores of samre": 2}
     off = run_folder(
         tmp_path / "off", [compared("x", "more", winner="1", scores=(200.0, 9.0))], kind="compare"
     )

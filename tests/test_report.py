@@ -85,14 +85,15 @@ OVER_BASE = average_duel("debate")
 )
 def test_the_best_is_called_so_where_its_lead_holds(averages: list[PairwiseComparison], claim: str) -> None:
     comparison = replace(study().comparison, averages=tuple(averages))
-    assert headline(study(comparison=comparison), "spearman") == claim
+    assert headline(study(comparison=comparison)) == claim
 
 
 def test_the_companion_of_the_metric_asked_for_is_asked_too(tmp_path: Path) -> None:
     makes = GATE["a judge of sources beside a judge of candidates"]
-    made = Study.of(makes(tmp_path, np.random.default_rng(6)))
+    folders = makes(tmp_path, np.random.default_rng(6))
     both = "of_source ranks sources, of_candidate ranks the candidates of a source"
-    assert all(headline(made, metric).startswith(both) for metric in (None, "spearman", "group_spearman"))
+    for metric in (None, "spearman", "group_spearman"):
+        assert headline(Study.of(folders, metric=metric)).startswith(both)
 
 
 def test_an_aspect_whose_labels_are_all_alike_does_not_hide_the_others(tmp_path: Path) -> None:
@@ -104,8 +105,8 @@ def test_an_aspect_whose_labels_are_all_alike_does_not_hide_the_others(tmp_path:
             results.append(scored(f"i{n}", "fair", score=float(n % 3), **label))
     aspects = [{"name": name, "low": 0, "high": 5} for name in ("wit", "pace", "spelling")]
     made = Study.of(run_folder(tmp_path / "run", results, aspects=aspects))
-    assert headline(made, None).startswith("good ranks most like humans: Spearman's rho 1.000")
-    told = " ".join(answers(made, None))
+    assert headline(made).startswith("good ranks most like humans: Spearman's rho 1.000")
+    told = " ".join(answers(made))
     assert "the mean over 2 aspects" in told
     assert "spelling has no Spearman's rho, since all 80 labels are the same" in told
 
@@ -141,7 +142,7 @@ def test_screen_page_and_exports_say_the_same(tmp_path: Path, groups: int, starr
 
 # --- the tables of a terminal ---------------------------------------------------------------------------------------
 def test_a_row_a_judge_and_a_column_an_aspect_with_marks_where_holm_allows() -> None:
-    cells, grid = table(summary(study(), "spearman"), "difference vs. single")
+    cells, grid = table(summary(study()), "difference vs. single")
     assert [column.name for column in grid.columns] == ["judge", "average", "coherence", "fluency"]
     assert cells == [["debate", "0.120*", "0.120*", "0.120*"], ["chateval", "0.080*", "0.080*", "0.080*"]]
     assert grid.notes == ("* p < 0.05, paired, Holm-adjusted over the judges in a column",)
@@ -154,7 +155,7 @@ def test_where_nothing_is_sure_that_is_said() -> None:
         for one in compared.pairwise
     ]
     made = study(comparison=replace(compared, pairwise=tuple(unsure), averages=()))
-    cells, grid = table(summary(made, "spearman"), "difference vs. single")
+    cells, grid = table(summary(made), "difference vs. single")
     assert cells[0] == ["debate", "0.120", "0.120"]
     assert grid.notes[0].startswith("no difference is significant (p < 0.05")
 
@@ -165,7 +166,7 @@ def test_at_the_same_price_says_of_how_many() -> None:
     pair = pairwise("debate", "coherence")
     match = EqualCostMatch("debate", "coherence", ensemble, "calls", 4.4, 4.0, pair)
     made = study(matching=EqualCostComparison((ensemble,), (match,), ()))
-    cells, _ = table(summary(made, "spearman"), "equal-cost baseline")
+    cells, _ = table(summary(made), "equal-cost baseline")
     assert cells == [["debate", "0.120* (k=4)", "-"]]
 
 
@@ -190,9 +191,9 @@ def test_all_shows_what_the_short_form_leaves_out(courtroom: Path) -> None:
     assert "Theorem 2" in full and "Theorem 2" not in short
     assert "pairwise differences" in short
     assert short.count("#") == full.count("#") == 3
-    notes = [note for grid in summary(study(), "spearman") for note in grid.notes]
+    notes = [note for grid in summary(study()) for note in grid.notes]
     assert not any(note.startswith(("config hash", "[ ]")) for note in notes), "said once, under all tables"
-    assert len(list(summary(study(), "spearman"))) <= 5 < len(list(grids(study(), "spearman")))
+    assert len(list(summary(study()))) <= 5 < len(list(grids(study())))
 
 
 def test_gaps_are_shown_with_what_becomes_of_the_bound(courtroom: Path) -> None:
@@ -234,7 +235,7 @@ def test_files_come_before_output(courtroom: Path, tmp_path: Path, monkeypatch: 
 # --- all tables, and the command ------------------------------------------------------------------------------------
 def cells(made: Study, title: str, full: bool = False) -> dict[str, list[str]]:
     """A table's rows by their first cell, as they are read."""
-    rows, _ = table(grids(made, "spearman", full), title)
+    rows, _ = table(grids(made, full), title)
     return {first: others for first, *others in rows}
 
 
@@ -247,35 +248,35 @@ def test_tables_say_what_the_study_says() -> None:
     assert cells(made, "Cost")["humans"] == ["24", "-", "-", "$0.7500", "180.00", "$18.0000", "72.0"]
     assert cells(made, "Verdict changes")["debate"][:5] == ["12", "50%", "4", "1", "1"]
     gained = cells(made, "gain over single")
-    assert (list(gained), gained["debate"][:2]) == (["debate", "chateval"], ["0.100", "33%"])
-    pairs = next(grid for grid in grids(made, "spearman") if "pairwise differences" in grid.title)
+    assert (list(gained), gained["debate"][:2]) == (["debate", "chateval"], ["0.120", "44%"])
+    pairs = next(grid for grid in grids(made) if "pairwise differences" in grid.title)
     assert [row[:2] for row in pairs.rows] == [("debate", "single"), ("chateval", "single")]
 
 
 def test_a_signature_and_the_leading_metric_stand_under_every_table() -> None:
     short = f"#{config_hash(judge('debate').signature)}"
     for full, signed in ((False, short), (True, "protocol:debate|data:wit@abc")):
-        for grid in grids(study(), "spearman", full=full):
+        for grid in grids(study(), full=full):
             notes = [note for note in grid.notes if note.endswith("; ranked by Spearman's rho")]
             assert any(signed in note and (full or note.startswith("config hash: ")) for note in notes)
 
 
 def test_the_answer_says_how_sure_and_at_what_price() -> None:
-    (told,) = answers(study(), "spearman")
+    (told,) = answers(study())
     assert "ratings: 0.395 [0.295, 0.495], the mean over 2 aspects" in told
     assert "A judgement of debate takes 4.4 calls and costs $0.0052." in told
-    few = Comparison(study().comparison.pairwise, "", ("fewer than 10 groups to resample",))
-    unsure = compose(study(comparison=few), "spearman", "wit").answers[-1]
+    few = Comparison(study().comparison.pairwise, ("fewer than 10 groups to resample",))
+    unsure = compose(study(comparison=few), "wit").answers[-1]
     assert unsure == "Caution: fewer than 10 groups to resample."
 
 
 def test_without_labels_there_is_no_answer_and_no_made_up_figure() -> None:
     made = study(
-        leaderboard=Leaderboard((), ()), comparison=Comparison((), ""), frontiers=(), diagnoses=(), bases={}
+        leaderboard=Leaderboard((), ()), comparison=Comparison(()), frontiers=(), diagnoses=(), bases={}
     )
-    assert "No judge can be compared" in headline(made, "spearman")
+    assert "No judge can be compared" in headline(made)
     assert cells(made, "over rows")["debate"][:3] == ["-", "-", "-"]
-    page = compose(made, "spearman", "wit")
+    page = compose(made, "wit")
     assert "`report --table agreement` says how many rows were used" in page.answers[0]
     assert [section.id for section in page.sections] == ["leaderboard", "cost"]
 

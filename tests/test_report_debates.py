@@ -82,7 +82,7 @@ def test_of_more_verdicts_than_a_page_is_to_have_those_worth_reading_are_chosen(
 
     def page(most: int | None) -> tuple[str, list[str]]:
         made = debates_of(folder, most=most)
-        write_page(compose(study(), "spearman", "title"), made, tmp_path / "page.html")
+        write_page(compose(study(), "title"), made, tmp_path / "page.html")
         text = (tmp_path / "page.html").read_text()
         index = json.loads(text.partition('id="index">')[2].partition("</script>")[0])
         assert len(made) == len(index["rows"]["item"])
@@ -153,6 +153,6 @@ def test_a_page_is_there_whole_or_not_at_all(tmp_path: Path) -> None:
     debates = Debates([ReportedRun("run", folder, {})])
     (tmp_path / "page.html").write_text("the page of before")
     with pytest.raises(DataError, match=r"results\.jsonl, line 2"):
-        write_page(compose(study(), "spearman", "wit"), debates, tmp_path / "page.html")
+        write_page(compose(study(), "wit"), debates, tmp_path / "page.html")
     assert (tmp_path / "page.html").read_text() == "the page of before"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["page.html", "run"]

@@ -68,7 +68,7 @@ def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     other = write_run(folder / "other", [debate("near", words="The second opinion.", score=2.0)], items)
     made = study(notes=(OFFLINE,), judges=(*study().judges, judge(SCRIPT, protocol="more")))
     manifests = [(each, json.loads((each / "run.json").read_text())) for each in (one, other)]
-    write_page(compose(made, "spearman", SCRIPT), Debates(run_folders(manifests)), folder / "page.html")
+    write_page(compose(made, SCRIPT), Debates(run_folders(manifests)), folder / "page.html")
     return folder / "page.html"
 
 

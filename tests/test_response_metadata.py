@@ -60,7 +60,7 @@ def test_another_model_is_warned_of_and_recorded(provider: Provider, tmp_path: P
         done = evaluate("single", "demo", repeats=repeats, **options)
         warnings = [warning for result in done.results for warning in result.warnings]
         assert bool([one for one in warnings if f"answered by another model, {served}" in one]) is is_other
-    [said] = answers(Study.of(tmp_path / "out"), None)
+    [said] = answers(Study.of(tmp_path / "out"))
     assert ("reply by another model in 2 of 2 judgements" in said) is is_other
     with closing(sqlite3.connect(tmp_path / "out" / "journal.sqlite")) as database:
         replies = [json.loads(reply) for (reply,) in database.execute("SELECT reply FROM jurygraph_calls")]

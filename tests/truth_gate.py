@@ -259,7 +259,7 @@ def first_screen(name: str, folder: Path) -> str:
     """Return what ``report`` says first of the judges of this name, whose runs are made in a folder."""
     random = np.random.default_rng(list(GATE).index(name))
     study = Study.of(GATE[name](folder, random), resampling=Resampling(resamples=300))
-    return "\n".join([headline(study, None), *answers(study, None)])
+    return "\n".join([headline(study), *answers(study)])
 
 
 class Promise(NamedTuple):

@@ -9,14 +9,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from itertools import chain, combinations
-from typing import Annotated, NamedTuple, Self
+from typing import NamedTuple
 
 import numpy as np
 
 from ..statistics.alignment import Floats, Units, grouped
 from ..statistics.metrics import of_kind
-from ..statistics.resampling import Resampling, Statistic, caution
-from ..statistics.sample import Pair, Sample, paired_difference, same_clusters
+from ..statistics.resampling import Resampling, caution
+from ..statistics.sample import Difference, Pair, Sample, paired_difference, same_clusters
 from ..statistics.significance import (
     TESTED_CORRELATIONS,
     binomial_test,
@@ -25,45 +25,9 @@ from ..statistics.significance import (
     independent,
     paired_t_test,
 )
-from ..tables import Column
 from .judges import EvaluationTarget
 from .loading import JudgeAspectData
 from .verdict_columns import Side, Verdicts, close, sample
-
-_HOLM = Column("p (Holm)", form="p", about="the same, adjusted for the number of comparisons")
-
-
-@dataclass(frozen=True)
-class Difference:
-    """Compares two judges by one measure on the same rows.
-
-    Attributes:
-        first, second: each one's figure on the shared rows; within groups, of the groups in which both have one.
-        difference: the first's less the second's, with its interval.
-        p: two-sided, of the same difference by the same standard error (``statistics.sample``).
-        adjusted: ``p`` by Holm's method among all pairs on this subject and measure.
-        adjusted_to_base: ``p`` by Holm's method among the pairs with the base on this subject and measure;
-            ``None`` where neither is the base.
-        needed: so many clusters would tell such a difference from chance, about; ``None`` where that is not known.
-        clusters: how many count; within groups, those in which both have a figure.
-    """
-
-    first: Annotated[float | None, Column("value")]
-    """the judge's value"""
-    second: Annotated[float | None, Column("other's value")]
-    difference: Annotated[Statistic, Column("Δ", best="high")]
-    """difference of the two values"""
-    p: Annotated[float | None, Column("p", form="p")] = None
-    """two-sided p-value of the difference"""
-    adjusted: Annotated[float | None, _HOLM] = None
-    adjusted_to_base: Annotated[float | None, _HOLM] = None
-    needed: int | None = None
-    clusters: int = 0
-
-    @classmethod
-    def of(cls, measure: str, pairs: Sequence[Pair]) -> Self:
-        """Compare two judges' samples of one subject, or their means over several."""
-        return cls(**paired_difference(pairs, measure)._asdict())
 
 
 class PairedTest(NamedTuple):
@@ -88,7 +52,6 @@ class PairwiseComparison:
             they share no resamples.
         units: what resamples were drawn from: groups, or items where there are none. Of few (``FEWEST_UNITS``),
             there is no p-value. Of means without common resamples it is 0.
-        with_base: whether the second is the base.
         shared: rows that counted. This and what follows is of a single subject.
         only_first, only_second: rows on which the one has a verdict and the other none.
         tests: by name.
@@ -100,7 +63,6 @@ class PairwiseComparison:
     second: str
     differences: Mapping[str, Difference]
     units: int = 0
-    with_base: bool = False
     shared: int = 0
     only_first: int = 0
     only_second: int = 0
@@ -114,38 +76,24 @@ class Comparison:
 
     Attributes:
         pairwise: by subject; pairs with the base first, and the base second in each of them.
-        family: which tests were adjusted together, in a sentence.
         notes: what a reader should know.
         averages: the means of the same pairs over all score subjects of a dataset that has several.
     """
 
     pairwise: tuple[PairwiseComparison, ...]
-    family: str
     notes: tuple[str, ...] = ()
     averages: tuple[PairwiseComparison, ...] = ()
 
     @property
     def caution(self) -> tuple[str, ...]:
         """The note on subjects with too few groups for p-values; empty where there is none."""
-        few = caution({pair.subject: pair.units for pair in self.pairwise})
-        return (few,) if few else ()
-
-    def with_base(self) -> tuple[PairwiseComparison, ...]:
-        """Return the pairs whose second judge is the base."""
-        return tuple(pair for pair in self.pairwise if pair.with_base)
+        return tuple(caution({pair.subject: pair.units for pair in self.pairwise}))
 
     def of_pair(self, subject: str, first: str, second: str) -> PairwiseComparison | None:
         """Return the comparison of two judges, in this order, on a subject or over a dataset, if there is one."""
         wanted = (subject, first, second)
         pairs = (*self.pairwise, *self.averages)
         return next((pair for pair in pairs if (pair.subject, pair.first, pair.second) == wanted), None)
-
-
-FAMILY = (
-    "p (Holm): adjusted over all pairs of judges on one subject, for each measure and each test separately; "
-    "in a table of differences vs. the base, over the pairs with the base; tests that assume independent rows "
-    "(Williams, Steiger, McNemar) are left out where rows share a group or an item, and t-tests are over groups"
-)
 
 
 @dataclass
@@ -176,7 +124,7 @@ class PairwiseComparator:
         """Whether its figures count for means over the subjects of the dataset."""
         return self.subject.kind == "score" and self.subject.labels_differ
 
-    def compare(self, first: Side, second: Side, with_base: bool = False) -> PairwiseComparison:
+    def compare(self, first: Side, second: Side) -> PairwiseComparison:
         """Compare two sides on the rows that both judged and people labelled."""
         both = int(np.isin(first.rows.keys, second.rows.keys).sum())
         mine, theirs = self.shared(first, second)
@@ -188,9 +136,8 @@ class PairwiseComparator:
             shared=len(mine),
             only_first=len(first.rows) - both,
             only_second=len(second.rows) - both,
-            differences={name: Difference.of(name, [pair]) for name in of_kind(self.subject.kind)},
+            differences={name: paired_difference([pair], name) for name in of_kind(self.subject.kind)},
             tests=dict(self._tests(pair, first.distances and second.distances)),
-            with_base=with_base,
             units=len(np.unique(mine.clusters)),
             identical=len(mine) > 0 and bool(close(mine.judged, theirs.judged).all()),
         )
@@ -264,11 +211,10 @@ def compare(comparators: Sequence[PairwiseComparator], bases: Mapping[str, str])
     pairwise: list[PairwiseComparison] = []
     for comparator in comparators:
         base, sides = bases.get(comparator.subject.digest), comparator.sides
-        compared = [
-            comparator.compare(sides[first], sides[second], with_base=second == base)
-            for first, second in _pairs([*sides], base)
-        ]
-        pairwise += adjusted(compared)
+        pairs = _pairs([*sides], base)
+        pairwise += adjusted(
+            [comparator.compare(sides[first], sides[second]) for first, second in pairs], base
+        )
     averages: list[PairwiseComparison] = []
     for digest, of_dataset in grouped((of.subject.digest, of) for of in comparators if of.averaged).items():
         # The judges that judged every score subject of the dataset.
@@ -277,13 +223,12 @@ def compare(comparators: Sequence[PairwiseComparator], bases: Mapping[str, str])
         compared, base = [], bases.get(digest)
         for first, second in _pairs(labels, base) if len(of_dataset) > 1 else ():
             parts = zip(of_dataset, of_subjects, strict=True)
-            pairs = [comparator.samples(sides[first], sides[second]) for comparator, sides in parts]
-            differences = {name: Difference.of(name, pairs) for name in of_kind("score")}
-            units = pairs[0][0].count if same_clusters(chain(*pairs)) else 0
-            pair = PairwiseComparison(digest, first, second, differences, units, with_base=second == base)
-            compared.append(pair)
-        averages += adjusted(compared)
-    return Comparison(tuple(pairwise), FAMILY, tuple(_notes(pairwise)), tuple(averages))
+            samples = [comparator.samples(sides[first], sides[second]) for comparator, sides in parts]
+            differences = {name: paired_difference(samples, name) for name in of_kind("score")}
+            units = samples[0][0].count if same_clusters(chain(*samples)) else 0
+            compared.append(PairwiseComparison(digest, first, second, differences, units))
+        averages += adjusted(compared, base)
+    return Comparison(tuple(pairwise), tuple(_notes(pairwise)), tuple(averages))
 
 
 def _pairs(labels: Sequence[str], base: str | None) -> list[tuple[str, str]]:
@@ -293,7 +238,7 @@ def _pairs(labels: Sequence[str], base: str | None) -> list[tuple[str, str]]:
     return [*with_base, *combinations(others, 2)]
 
 
-def adjusted(pairs: Sequence[PairwiseComparison]) -> list[PairwiseComparison]:
+def adjusted(pairs: Sequence[PairwiseComparison], base: str | None = None) -> list[PairwiseComparison]:
     """Add Holm's p-values, which hold for all pairs on one subject together, for each metric by itself.
 
     Those with the base are a family of their own, too.
@@ -302,7 +247,7 @@ def adjusted(pairs: Sequence[PairwiseComparison]) -> list[PairwiseComparison]:
     for name in differences[0] if pairs else ():
         p_values = [of_pair[name].p for of_pair in differences]
         # Pairs without the base are ``None`` in the second family, which Holm's method does not count.
-        to_base = [p if pair.with_base else None for p, pair in zip(p_values, pairs, strict=True)]
+        to_base = [p if pair.second == base else None for p, pair in zip(p_values, pairs, strict=True)]
         for of_pair, p, p_to_base in zip(differences, holm(p_values), holm(to_base), strict=True):
             of_pair[name] = replace(of_pair[name], adjusted=p, adjusted_to_base=p_to_base)
     return [replace(pair, differences=of_pair) for pair, of_pair in zip(pairs, differences, strict=True)]
@@ -322,7 +267,6 @@ def _notes(pairwise: Sequence[PairwiseComparison]) -> Iterator[str]:
             f"{len(unshared)} of {len(pairwise)} pairs have rows that only one of them judged: "
             "judges are compared on the items that all of them judged"
         )
-    if few := caution({pair.subject: pair.units for pair in pairwise}):
-        yield few
+    yield from caution({pair.subject: pair.units for pair in pairwise})
     if empty := sum(not pair.shared for pair in pairwise):
         yield f"{empty} of {len(pairwise)} pairs have no labelled row in common and cannot be compared"

@@ -40,6 +40,16 @@ class People:
         if self.annotators < 1:
             raise UsageError(f"people: annotators must be 1 or more, got {self.annotators}")
 
+    @property
+    def cost_each(self) -> float | None:
+        """US dollars of one judgement by all annotators."""
+        return None if self.price_usd is None else self.price_usd * self.annotators
+
+    @property
+    def seconds_each(self) -> float | None:
+        """Working time of one judgement by all annotators."""
+        return None if self.minutes is None else 60 * self.minutes * self.annotators
+
 
 class CostRow(NamedTuple):
     """Holds the cost and time of one way of judging for one dataset.
@@ -77,19 +87,9 @@ def costs(judges: Sequence[Judge], people: People | None) -> Costs:
     """Make a row for each judge, then for each dataset one for people on as much as its longest run judged."""
     rows = []
     for judge in judges:
-        usage = judge.usage
-        row = CostRow(
-            label=judge.label,
-            data=judge.data,
-            judgements=usage.judgements,
-            calls_each=usage.calls_each,
-            tokens_each=usage.tokens_each,
-            cost_each=usage.cost_each,
-            seconds_each=usage.seconds_each,
-            cost_usd=usage.total.cost_usd,
-            seconds=usage.total.seconds,
-        )
-        rows.append(row)
+        usage, total = judge.usage, judge.usage.total
+        each = usage.calls_each, usage.tokens_each, usage.cost_each, usage.seconds_each
+        rows.append(CostRow(judge.label, judge.data, usage.judgements, *each, total.cost_usd, total.seconds))
     for of_dataset in grouped((judge.digest, judge) for judge in judges).values():
         if people is None:
             break
@@ -97,22 +97,9 @@ def costs(judges: Sequence[Judge], people: People | None) -> Costs:
         judgements = max(
             judge.usage.judgements // max(1, int(judge.manifest.get("repeats") or 1)) for judge in of_dataset
         )
-        # Of one item and aspect, for all annotators.
-        price = None if people.price_usd is None else people.price_usd * people.annotators
-        time = None if people.minutes is None else 60 * people.minutes * people.annotators
-        of_people = CostRow(
-            label="people",
-            data=of_dataset[0].data,
-            judgements=judgements,
-            calls_each=None,
-            tokens_each=None,
-            cost_each=price,
-            seconds_each=time,
-            cost_usd=None if price is None else price * judgements,
-            seconds=None if time is None else time * judgements,
-            is_people=True,
-        )
-        rows.append(of_people)
+        price, time = people.cost_each, people.seconds_each
+        in_all = None if price is None else price * judgements, None if time is None else time * judgements
+        rows.append(CostRow("people", of_dataset[0].data, judgements, None, None, price, time, *in_all, True))
     notes = ["time is the sum over all calls; since calls run concurrently, a run takes less by the clock"]
     if unknown := [judge.label for judge in judges if judge.usage.total.cost_usd is None]:
         notes.append(f"the cost is unknown, because the price of a model is: {', '.join(unknown)}")

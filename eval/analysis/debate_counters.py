@@ -322,10 +322,8 @@ class ObjectionCounter:
             wrong, to_wrong, of_right, to_right = (weights @ sums).T
             return ratio(to_wrong, wrong) - ratio(to_right, of_right)
 
-        value = float(difference(np.ones((1, count), dtype=np.int64))[0])
-        resampled = resampling.figures(count, difference)
         to_wrong, to_right = (share_of_rows(objected[of], clusters[of], resampling) for of in (~right, right))
-        apart = resampling.studentised(value, resampled, count, bounded=True)[0]
+        apart = resampling.statistic(count, difference, bounded=True)
         return Objections(int((~right).sum()), to_wrong, int(right.sum()), to_right, apart)
 
 

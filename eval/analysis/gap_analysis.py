@@ -19,7 +19,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..statistics.alignment import Floats, Reasons, Units
+from ..statistics.alignment import Floats, Units
 from ..statistics.resampling import Resampling, Statistic, share_of_rows
 from ..statistics.significance import binomial_test, holm, paired_t_test
 from ..tables.grid import Column, counts, text_column
@@ -112,130 +112,106 @@ def growths_of(gaps: Floats) -> Units:
     return np.cumsum(np.diff(gaps, prepend=0.0, axis=1) > _EQUAL, axis=1)
 
 
-class WiderOrNarrower(NamedTuple):
-    """Holds a mean difference of gaps with the interval of the paired t-test; its p, also after Holm's correction."""
+class FinalGap(NamedTuple):
+    """Holds the mean absolute gap of a protocol's final scores, on the items that all protocols judged (Theorem 1).
 
-    difference: Statistic
+    Attributes:
+        judge: the protocol's name.
+        n: the items.
+        gap: as a share of the widest possible one, with the interval of groups.
+        less: the first protocol's gap less this one's, with the interval of the paired t-test. This and its p, also
+            after Holm's correction, are ``None`` of the first, which the others are tested against.
+    """
+
+    judge: Annotated[str, text_column("judge")]
+    n: Annotated[int, Column("items")]
+    """items that all protocols judged"""
+    gap: Annotated[Statistic, Column("gap", best="high")]
+    """mean gap, as a share of the largest possible"""
+    less: Statistic | None
     p: Annotated[float | None, Column("p t", form="p")]
     """paired t-test"""
     adjusted: Annotated[float | None, Column("p (Holm)", form="p")]
 
 
-class ScoreDifferentiation(NamedTuple):
-    """Holds mean absolute gaps of final scores, as shares of the widest possible one (Theorem 1).
-
-    Attributes:
-        n: items that all protocols judged; ``left_out``: others, by reason.
-        gaps: of each protocol, with the interval of groups.
-        against: the first protocol's gap less each other one's.
-    """
-
-    n: int
-    left_out: Reasons
-    gaps: Mapping[str, Statistic]
-    against: Mapping[str, WiderOrNarrower]
-
-
 def score_differentiation(
-    gaps: Mapping[str, Floats], units: Units, left_out: Reasons, resampling: Resampling
-) -> ScoreDifferentiation:
+    gaps: Mapping[str, Floats], units: Units, resampling: Resampling
+) -> tuple[FinalGap, ...]:
     """Compare the mean gap of the first protocol with those of others, on the same items.
 
     Args:
         gaps: of each protocol the final gap on each item.
         units: what each item is drawn with.
-        left_out: items that not all protocols judged, by reason.
         resampling: how intervals are made.
     """
-    first, *others = gaps
-    compared = [paired_t_test(gaps[first], gaps[other], resampling.confidence) for other in others]
+    first, *others = gaps.values()
+    compared = [paired_t_test(first, other, resampling.confidence) for other in others]
     p_values = [test.p for _, test in compared]
-    tested = zip(others, compared, p_values, holm(p_values), strict=True)
-    return ScoreDifferentiation(
-        n=len(units),
-        left_out=left_out,
-        gaps={name: resampling.mean_interval(values, units)[0] for name, values in gaps.items()},
-        against={other: WiderOrNarrower(less, p, adjusted) for other, (less, _), p, adjusted in tested},
+    differences = [None, *(less for less, _ in compared)]
+    tested = zip(gaps.items(), differences, (None, *p_values), (None, *holm(p_values)), strict=True)
+    return tuple(
+        FinalGap(judge, len(units), resampling.mean_interval(own, units)[0], less, p, adjusted)
+        for (judge, own), less, p, adjusted in tested
     )
 
 
 class RoundsNeeded(NamedTuple):
-    """Says how soon a protocol's gap reaches the threshold.
+    """Says how soon a protocol's gap reaches the threshold, on the items that all protocols judged (Theorem 2).
 
     Attributes:
+        judge: the protocol's name.
+        n: the items.
         share: of items on which it did, with its interval; ``never``: items on which it did not.
         rounds: mean round, of these items alone: compare it with care, the others would have taken longer.
         after: items by the round after which it first did.
+        sooner, later, same: items on which the first protocol reached it sooner or later (never is later). These and
+            the exact two-sided p-value of the sign test, also after Holm's correction, are ``None`` of the first
+            itself; without items there is no p-value either.
     """
 
+    judge: Annotated[str, text_column("judge")]
+    n: Annotated[int, Column("items")]
     share: Annotated[Statistic, Column("reached", 0, form="percent")]
     never: Annotated[int, Column("never")]
     rounds: Annotated[Statistic, Column("mean round", 2)]
     """over the items that reached it"""
     after: Annotated[Mapping[int, int], text_column("items by round", of=counts)]
-
-
-class SoonerOrLater(NamedTuple):
-    """Counts the items on which one protocol reached the threshold sooner or later than another (never is later).
-
-    ``p`` is the exact two-sided p-value of the sign test; ``None`` without items, ``adjusted`` after Holm's correction.
-    """
-
-    sooner: int
-    later: Annotated[int, Column("later")]
-    same: Annotated[int, Column("same")]
-    p: Annotated[float | None, Column("p", form="p")]
+    sooner: int | None = None
+    later: Annotated[int | None, Column("later")] = None
+    same: Annotated[int | None, Column("same")] = None
+    p: Annotated[float | None, Column("p", form="p")] = None
     """sign test"""
     adjusted: Annotated[float | None, Column("p (Holm)", form="p")] = None
 
 
-class IterationComplexity(NamedTuple):
-    """Holds the rounds until the gap first reaches ``eps`` (Theorem 2).
-
-    Attributes:
-        eps: the threshold, as a share of the widest possible gap.
-        n: items that all protocols judged; ``left_out``: others, by reason.
-        protocols: of each, how soon.
-        against: the first protocol beside each other one.
-    """
-
-    eps: float
-    n: int
-    left_out: Reasons
-    protocols: Mapping[str, RoundsNeeded]
-    against: Mapping[str, SoonerOrLater]
-
-
 def iteration_complexity(
-    rounds: Mapping[str, Floats], units: Units, left_out: Reasons, eps: float, resampling: Resampling
-) -> IterationComplexity:
-    """Compare the rounds that protocols take until their gap reaches ``eps``, on the same items.
+    rounds: Mapping[str, Floats], units: Units, resampling: Resampling
+) -> tuple[RoundsNeeded, ...]:
+    """Compare the rounds that protocols take until their gap reaches a threshold, on the same items.
 
     Args:
         rounds: of each protocol the round after which each item's gap first did (``rounds_until``).
-        units, left_out, resampling: as in ``score_differentiation``.
-        eps: the threshold.
+        units, resampling: as in ``score_differentiation``.
     """
-    first, *others = rounds
-    against = {}
-    for other in others:
-        mine, theirs = rounds[first], rounds[other]
-        # Compared, not subtracted: infinity less infinity is no number.
-        sooner, later, same = (int(which.sum()) for which in (mine < theirs, mine > theirs, mine == theirs))
-        p = binomial_test(sooner, later) if len(units) else None
-        against[other] = SoonerOrLater(sooner, later, same, p)
-    pairs = zip(against.items(), holm([tested.p for tested in against.values()]), strict=True)
-    against = {other: tested._replace(adjusted=p) for (other, tested), p in pairs}
-    needed = {}
-    for name, values in rounds.items():
-        reached = np.isfinite(values)
-        needed[name] = RoundsNeeded(
-            after=dict(sorted(Counter(values[reached].astype(int).tolist()).items())),
-            never=int((~reached).sum()),
+    first, needed = next(iter(rounds.values())), list[RoundsNeeded]()
+    for judge, own in rounds.items():
+        reached = np.isfinite(own)
+        of_judge = RoundsNeeded(
+            judge,
+            n=len(units),
             share=share_of_rows(reached, units, resampling),
-            rounds=resampling.mean_interval(values[reached], units[reached])[0],
+            never=int((~reached).sum()),
+            rounds=resampling.mean_interval(own[reached], units[reached])[0],
+            after=dict(sorted(Counter(own[reached].astype(int).tolist()).items())),
         )
-    return IterationComplexity(eps, len(units), left_out, needed, against)
+        if needed:
+            # Compared, not subtracted: infinity less infinity is no number.
+            sooner, later, same = (int(of.sum()) for of in (first < own, first > own, first == own))
+            p = binomial_test(sooner, later) if len(units) else None
+            of_judge = of_judge._replace(sooner=sooner, later=later, same=same, p=p)
+        needed.append(of_judge)
+    adjusted = holm([of_judge.p for of_judge in needed])
+    return tuple(of_judge._replace(adjusted=p) for of_judge, p in zip(needed, adjusted, strict=True))
 
 
 def rounds_until(gaps: Floats, eps: float) -> Floats:

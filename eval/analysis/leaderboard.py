@@ -5,7 +5,6 @@ The results first; then ``leaderboard``, which makes them; then the figures of o
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, NamedTuple
@@ -18,7 +17,7 @@ from ..statistics.alignment import FAILED, UNLABELLED
 from ..statistics.metrics import of_kind
 from ..statistics.resampling import Resampling, Statistic
 from ..statistics.sample import Sample, average
-from ..statistics.score_distribution import ScalePoint, ScoreDistribution, score_distribution
+from ..statistics.score_distribution import ScoreDistribution, score_distribution
 from ..statistics.system_ranking import SystemRanking, rank_by_scores, rank_by_verdicts
 from ..statistics.tie_policy import WINNERS
 from ..tables.grid import Column, share_column
@@ -64,14 +63,13 @@ class LeaderboardEntry:
         judge, subject: their labels.
         agreement: with people, in full (rows that counted, groups skipped, rows left out and why).
         measures: the same figures by the measure's name, each with its interval.
-        gains: over the base, by measure; empty for the base itself, and where the base did not judge the subject.
         repeats: by measure, where there are several.
         alphas: Krippendorff's alpha: of agents who judge beside each other, of repeats, and with people.
         systems: the mean score of each system beside people's, of comparisons its strength (with intervals of fewer
             resamples); ``None`` of unknown systems, or where the package that ranks those compared is not there, as
             ``Leaderboard.notes`` says.
-        distribution: how often each point of the scale was given, beside people; ``None`` for comparisons and metrics.
-        winners: of comparisons, how often each of ``WINNERS`` came up, beside people; its point is the winner's code.
+        distribution: how often each point of the scale was given, beside people; of comparisons, how often each of
+            ``WINNERS``, whose points are their codes. ``None`` for metrics.
         always: the score, or the winner, that it gives every item; ``None`` where it does not say the same of all.
     """
 
@@ -79,12 +77,10 @@ class LeaderboardEntry:
     subject: str
     agreement: Agreement | None
     measures: Mapping[str, Statistic] = field(default_factory=dict)
-    gains: Mapping[str, Gain] = field(default_factory=dict)
     repeats: Mapping[str, Spread] = field(default_factory=dict)
     alphas: Alphas | None = None
     systems: SystemRanking | None = None
     distribution: ScoreDistribution | None = None
-    winners: tuple[ScalePoint, ...] = ()
     always: Judged | None = None
 
 
@@ -95,13 +91,11 @@ class Average(NamedTuple):
         judge: its label.
         subjects: over which the mean is.
         measures: by name; no value where a subject has none, and no interval where subjects have different units.
-        gains: of these means over the base's; empty for the base itself, and where it judged other subjects.
     """
 
     judge: str
     subjects: tuple[str, ...]
     measures: Mapping[str, Statistic]
-    gains: Mapping[str, Gain]
 
 
 class Leaderboard(NamedTuple):
@@ -133,56 +127,34 @@ _RANKING_RESAMPLES = 200
 """Resamples of a ranking, at most: each is a fit of its own, by a package that takes a millisecond for it."""
 
 
-def leaderboard(
-    judges: Sequence[LoadedJudge], comparators: Sequence[PairwiseComparator], bases: Mapping[str, str]
-) -> Leaderboard:
+def leaderboard(judges: Sequence[LoadedJudge], comparators: Sequence[PairwiseComparator]) -> Leaderboard:
     """Compute the entries of all judges on all subjects, judge by judge.
 
     Args:
         judges: in their order.
         comparators: of each subject.
-        bases: by dataset's digest, the label of the judge that gains refer to.
     """
-    entries: dict[tuple[str, str], LeaderboardEntry] = {}
-    # A judge of two datasets has a mean over the aspects of each.
-    averaged: defaultdict[tuple[str, str], dict[str, Sample]] = defaultdict(dict)
-    means: dict[tuple[str, str], Average] = {}
+    by_subject = {comparator.subject.label: comparator for comparator in comparators}
+    standings: list[LeaderboardEntry] = []
+    averages: list[Average] = []
     notes: dict[str, None] = {}
-    for comparator in comparators:
-        subject = comparator.subject.label
-        for cell in comparator.cells:
-            entries[cell.judge.label, subject] = _entry(comparator, cell, notes)
-            if comparator.averaged:
-                of_dataset = averaged[cell.judge.label, cell.judge.digest]
-                of_dataset[subject] = comparator.labelled_sample(cell.side)
-    for (label, digest), samples in averaged.items():
-        # The mean over a single aspect would only repeat it.
-        if len(samples) > 1:
-            measures = {name: average([*samples.values()], name) for name in of_kind("score")}
-            means[label, digest] = Average(label, tuple(samples), measures, {})
-    standings, averages = [], []
     for judge in judges:
-        base = bases.get(judge.digest, "")
+        averaged: dict[str, Sample] = {}
         for cell in judge.cells.values():
-            entry = entries[judge.label, cell.subject.label]
-            standings.append(replace(entry, gains=_gains(entry, entries.get((base, cell.subject.label)))))
-        if own := means.get((judge.label, judge.digest)):
-            of_base = means.get((base, judge.digest))
-            alike = of_base is not None and {*of_base.subjects} == {*own.subjects}
-            averages.append(own._replace(gains=_gains(own, of_base if alike else None)))
+            comparator = by_subject[cell.subject.label]
+            standings.append(_entry(comparator, cell, notes))
+            if comparator.averaged:
+                averaged[cell.subject.label] = comparator.labelled_sample(cell.side)
+        # The mean over a single aspect would only repeat it.
+        if len(averaged) > 1:
+            measures = {name: average([*averaged.values()], name) for name in of_kind("score")}
+            averages.append(Average(judge.label, tuple(averaged), measures))
     return Leaderboard(tuple(standings), tuple(averages), tuple(notes))
-
-
-def _gains(own: LeaderboardEntry | Average, base: LeaderboardEntry | Average | None) -> dict[str, Gain]:
-    if base is None or base is own:
-        return {}
-    return {name: gain(figure.value, base.measures[name].value) for name, figure in own.measures.items()}
 
 
 def _entry(comparator: PairwiseComparator, cell: JudgeAspectData, notes: dict[str, None]) -> LeaderboardEntry:
     rows, labelled = comparator.counted(cell.rows), comparator.labelled_sample(cell.side)
-    scored, resampling = cell.subject.kind == "score", comparator.resampling
-    shares = _distribution(cell, resampling)
+    resampling = comparator.resampling
     return LeaderboardEntry(
         judge=cell.judge.label,
         subject=cell.subject.label,
@@ -191,8 +163,7 @@ def _entry(comparator: PairwiseComparator, cell: JudgeAspectData, notes: dict[st
         repeats=_over_repeats(cell, resampling),
         alphas=alphas_of(cell, resampling),
         systems=_systems(cell, resampling, notes),
-        distribution=shares if scored else None,
-        winners=() if scored or shares is None else shares.points,
+        distribution=_distribution(cell, resampling),
         always=rows.as_verdicts(rows.judged[:1])[0] if len(rows) > 1 and not np.ptp(rows.judged) else None,
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
@@ -284,14 +284,17 @@ def _read(folder: Path, flagged: FlaggedItems, names: StudyNames) -> Iterator[Lo
 
 def _name_subjects(judges: Sequence[LoadedJudge], otherwise: Measuring) -> None:
     """Set the same target object for all judges, with a unique label, for each aspect of each dataset."""
-    subjects: dict[tuple[str, str | None], EvaluationTarget] = {}
-    for judge in judges:
-        for aspect, cell in judge.cells.items():
-            # By the content's digest, not the name: a dataset of the same name may hold other items.
-            known, now = subjects.setdefault((judge.digest, aspect), cell.subject), cell.subject
+    # By the content's digest, not the name: a dataset of the same name may hold other items.
+    cells_of = grouped(
+        ((judge.digest, aspect), cell) for judge in judges for aspect, cell in judge.cells.items()
+    )
+    subjects = {key: cells[0].subject for key, cells in cells_of.items()}
+    for key, cells in cells_of.items():
+        known = subjects[key]
+        for now, folder in ((cell.subject, cell.judge.folder) for cell in cells):
             if (known.low, known.high) != (now.low, now.high) and None not in (known.low, now.low):
                 raise UsageError(
-                    f"{judge.folder}: scores {aspect} of {now.data} from {now.low:g} to {now.high:g}, but another run "
+                    f"{folder}: scores {now.aspect} of {now.data} from {now.low:g} to {now.high:g}, but another run "
                     f"does so from {known.low:g} to {known.high:g}: scores on two scales need two reports"
                 )
     labels = Counter(subject.label for subject in subjects.values())
@@ -299,7 +302,9 @@ def _name_subjects(judges: Sequence[LoadedJudge], otherwise: Measuring) -> None:
     if (metric := otherwise.get("metric")) not in (None, *METRICS):
         raise UsageError(f"unknown metric {metric!r}; metrics are {', '.join(METRICS)}")
     check_metric(metric, {subject.kind for subject in subjects.values()})
-    leading = _leading_metrics(judges)
+    telling: defaultdict[str, list[int]] = defaultdict(list)
+    for (digest, _aspect), cells in cells_of.items():
+        telling[digest] += _telling_groups(cells)
     for key, subject in subjects.items():
         label = subject.label
         if labels[label] > 1:
@@ -307,27 +312,20 @@ def _name_subjects(judges: Sequence[LoadedJudge], otherwise: Measuring) -> None:
             label = f"{data}: {label}"
         # A metric of the other kind of task leaves this subject with its own.
         asked_for = metric if metric is not None and METRICS[metric].kind == subject.kind else None
-        subjects[key] = replace(
+        named = replace(
             subject,
             label=label,
             rule=subject.rule.override(otherwise.get("ties"), otherwise.get("votes")),
-            metric=asked_for or leading[subject.digest],
+            metric=asked_for or leading_metric(subject.kind, subject.data, telling[subject.digest]),
         )
-    for judge in judges:
-        for aspect, cell in judge.cells.items():
-            cell.subject = subjects[judge.digest, aspect]
+        for cell in cells_of[key]:
+            cell.subject = named
 
 
-def _leading_metrics(judges: Sequence[LoadedJudge]) -> dict[str, str]:
-    """Choose by each dataset's digest the metric that leads on it, by the labels of all rows that any judge has."""
-    leading = {}
-    for digest, of_dataset in grouped((judge.digest, judge) for judge in judges).items():
-        telling = []
-        for cells in grouped(pair for judge in of_dataset for pair in judge.cells.items()).values():
-            # Rows without a verdict have labels, too: whether a judge failed does not change the data's metric.
-            tables = [rows for cell in cells for rows in (cell.rows, cell.unjudged) if len(rows)]
-            if any(rows.labelled.any() for rows in tables):
-                columns = zip(*((rows.item, rows.group, rows.human) for rows in tables), strict=True)
-                telling.append(telling_groups(*map(np.concatenate, columns)))
-        leading[digest] = leading_metric(of_dataset[0].kind, of_dataset[0].data, telling)
-    return leading
+def _telling_groups(cells: Sequence[JudgeAspectData]) -> Iterator[int]:
+    """Yield how many groups of an aspect can tell judges apart, by the labels that any judge's rows have, if any."""
+    # Rows without a verdict have labels, too: whether a judge failed does not change the data's metric.
+    tables = [rows for cell in cells for rows in (cell.rows, cell.unjudged) if len(rows)]
+    if any(rows.labelled.any() for rows in tables):
+        columns = zip(*((rows.item, rows.group, rows.human) for rows in tables), strict=True)
+        yield telling_groups(*map(np.concatenate, columns))

@@ -17,9 +17,9 @@ import numpy as np
 
 from ..results.folder import signature_parts
 from ..statistics.resampling import Resampling, Statistic, student_interval
-from ..statistics.sample import Pair
+from ..statistics.sample import Pair, paired_difference
 from ..tables import Column, text_column
-from .comparison import Difference, PairwiseComparator
+from .comparison import PairwiseComparator
 from .judges import Labelled, judge_labels
 from .loading import LoadedJudge
 
@@ -87,7 +87,7 @@ def pooled_gains(
     for method, name in zip(different, judge_labels(different), strict=True):
         levels = []
         for level, samples in pairs[method].items():
-            apart = Difference.of(metric, samples)
+            apart = paired_difference(samples, metric)
             levels.append(LevelGain(name, level, apart.second, apart.difference))
         if len(levels) > 1:
             rows += [*levels, _pooled(name, levels, resampling.confidence)]

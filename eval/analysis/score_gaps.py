@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import compress, permutations
-from typing import Annotated, Literal, NamedTuple
+from types import MappingProxyType
+from typing import Annotated, Generic, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -21,9 +22,9 @@ from ..statistics.resampling import Resampling, Statistic
 from ..tables import Column, text_column
 from .comparison import PairwiseComparator
 from .gap_analysis import (
-    IterationComplexity,
+    FinalGap,
     RoundOfGaps,
-    ScoreDifferentiation,
+    RoundsNeeded,
     fit_prior,
     gaps_by_round,
     iteration_complexity,
@@ -31,6 +32,7 @@ from .gap_analysis import (
     rounds_until,
     score_differentiation,
 )
+from .judges import EvaluationTarget
 from .verdict_columns import Booleans, Verdicts
 
 LOW, HIGH = 6.0, 120.0
@@ -85,34 +87,37 @@ class Premise(NamedTuple):
         return "holds" if low > 0 else "refuted"
 
 
-class Gaps(NamedTuple):
-    """Holds the gaps of a judge, round by round; ``left_out`` says why debates do not count."""
+Row = TypeVar("Row")
 
-    rounds: tuple[RoundOfGaps, ...]
-    left_out: Reasons
+
+class Counted(NamedTuple, Generic[Row]):
+    """Holds the rows of a table; ``left_out`` says why debates, or items that not all judged, do not count."""
+
+    rows: tuple[Row, ...] = ()
+    left_out: Reasons = MappingProxyType({})
 
 
 class Courtroom(NamedTuple):
     """Holds the gap analysis of one subject (courtroom paper, appendices A and B; Theorems 1 and 2).
 
     Attributes:
-        subject: its label.
+        subject: what was judged.
         eps: the threshold, as a share of the widest possible gap.
         prior: alpha and beta of the paper's model.
         gaps: by judge, the gap after each round, with the model's tail and the paper's bound.
-        differentiation: mean gaps beside each other on the same items; ``None`` for a single judge.
+        differentiation: of each judge the mean gap, on the same items; no rows for a single judge.
         predicted: by the model fitted to each judge's own debates: its gaps beside those observed.
         premises: of the paper's proofs, each tested on these runs where they say something about it.
-        complexity: rounds until the gap reaches ``eps``, on the same items; ``None`` likewise. A protocol of
-            one round is not in it.
+        complexity: of each judge the rounds until the gap reaches ``eps``, on the same items; no rows likewise. A
+            protocol of one round is not in it.
     """
 
-    subject: str
+    subject: EvaluationTarget
     eps: float
     prior: tuple[float, float]
-    gaps: Mapping[str, Gaps]
-    differentiation: ScoreDifferentiation | None
-    complexity: IterationComplexity | None
+    gaps: Mapping[str, Counted[RoundOfGaps]]
+    differentiation: Counted[FinalGap]
+    complexity: Counted[RoundsNeeded]
     predicted: tuple[PredictedGap, ...] = ()
     premises: tuple[Premise, ...] = ()
 
@@ -155,18 +160,19 @@ def courtroom(comparator: PairwiseComparator, eps: float, prior: tuple[float, fl
         raise UsageError(f"eps must be above 0 and at most 1, got {eps}")
     if comparator.subject.kind != "compare":
         return None
-    subject, how, sides = comparator.subject.label, comparator.resampling, list(_sides(comparator))
+    how, sides = comparator.resampling, list(_sides(comparator))
     if not sides:
         return None
     by_judge = {}
     for side in sides:
         rounds = gaps_by_round(side.gaps, side.rows.clusters, eps, how, prior)
         unjudged = int((side.rows.path_count == 0).sum())
-        by_judge[side.label] = Gaps(rounds, {"not judged": unjudged} if unjudged else {})
-    differentiation = complexity = None
+        by_judge[side.label] = Counted(rounds, {"not judged": unjudged} if unjudged else {})
+    differentiation, complexity = Counted[FinalGap](), Counted[RoundsNeeded]()
     if len(sides) > 1:
         final = {side.label: _gaps(side.label, side.rows, side.rows.scores) for side in sides}
-        differentiation = score_differentiation(*_shared(sides, final), how)
+        gaps, units, missing = _shared(sides, final)
+        differentiation = Counted(score_differentiation(gaps, units, how), missing)
     of_rounds = [side for side in sides if side.by_round]
     if len(of_rounds) > 1:
         # A debate without a score has no round to reach the threshold in, which is another thing than never.
@@ -174,9 +180,10 @@ def courtroom(comparator: PairwiseComparator, eps: float, prior: tuple[float, fl
             side.label: np.where(side.rows.path_count > 0, rounds_until(side.gaps, eps), np.nan)
             for side in of_rounds
         }
-        complexity = iteration_complexity(*_shared(of_rounds, until), eps, how)
+        reached, units, missing = _shared(of_rounds, until)
+        complexity = Counted(iteration_complexity(reached, units, how), missing)
     predicted, tested = tuple(_predicted_gaps(sides)), tuple(_premises(sides))
-    return Courtroom(subject, eps, prior, by_judge, differentiation, complexity, predicted, tested)
+    return Courtroom(comparator.subject, eps, prior, by_judge, differentiation, complexity, predicted, tested)
 
 
 def _sides(comparator: PairwiseComparator) -> Iterator[_Side]:

@@ -122,7 +122,7 @@ class Study:
             subjects=tuple(comparator.subject for comparator in comparators),
             base=next(iter(bases.values()), None),
             resampling=resampling,
-            leaderboard=leaderboard(loaded, comparators, bases),
+            leaderboard=leaderboard(loaded, comparators),
             comparison=compare(comparators, bases),
             matching=matching,
             frontiers=tuple(frontier(comparator, matching.ensembles) for comparator in comparators),
@@ -158,27 +158,32 @@ def choose_bases(judges: Sequence[LoadedJudge], base: str | None) -> dict[str, s
     if base is not None and protocol not in {judge.protocol for judge in judges}:
         known = ", ".join(judge.label for judge in judges)
         raise UsageError(f"no judge {base!r} to compare with; judges are {known}")
-    if protocol is not None:
-        protocols = [protocol]
-    else:
-        # Imported here: reading and comparing results needs no graphs until a base is looked for.
-        from ...graphs.registry import protocols as known_protocols
-
-        singles = {ensemble.single for ensemble in ensemble_protocols().values()}
-        baselines = [name for name, module in known_protocols().items() if module.protocol.is_baseline]
-        # Judges alone, first those that an ensemble is made of: False sorts before True, and sorting is stable.
-        protocols = sorted(baselines, key=lambda name: name not in singles)
+    usual = _usual_bases() if protocol is None else [protocol]
     bases: dict[str, str] = {}
     for digest, of_dataset in grouped((judge.digest, judge) for judge in judges).items():
-        candidates = [judge for name in protocols for judge in of_dataset if judge.protocol == name]
-        if named is not None and named.digest == digest:
-            candidates = [named]
-        if protocol is None:
-            # Nobody chose: any judge may be the base; computed metrics, which ask no model, come last.
-            candidates += sorted(of_dataset, key=lambda judge: not judge.models)
-        if candidates and (base is not None or len(of_dataset) > 1):
-            bases[digest] = candidates[0].label
+        if base is None and len(of_dataset) == 1:
+            continue
+
+        def rank(judge: LoadedJudge) -> tuple[bool, int, bool]:
+            """Put the one named first, then the usual ones; computed metrics, which ask no model, come last."""
+            place = usual.index(judge.protocol) if judge.protocol in usual else len(usual)
+            return judge is not named, place, not judge.models
+
+        candidates = [judge for judge in of_dataset if protocol in (None, judge.protocol)]
+        if candidates:
+            bases[digest] = min(candidates, key=rank).label
     return bases
+
+
+def _usual_bases() -> list[str]:
+    """Return the protocols of judges alone, first those that an ensemble is made of."""
+    # Imported here: reading and comparing results needs no graphs until a base is looked for.
+    from ...graphs.registry import protocols
+
+    singles = {ensemble.single for ensemble in ensemble_protocols().values()}
+    baselines = [name for name, module in protocols().items() if module.protocol.is_baseline]
+    # False sorts before True, and sorting is stable.
+    return sorted(baselines, key=lambda name: name not in singles)
 
 
 def comparators_of(judges: Sequence[LoadedJudge], resampling: Resampling) -> list[PairwiseComparator]:

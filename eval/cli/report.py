@@ -129,13 +129,13 @@ def report(folders: list[Path] = argument("Folders of runs.", "DIR"), *, chosen:
     names = () if chosen.tables is None else names_of_tables(chosen.tables)
     runs = list(dict.fromkeys(folders))  # a folder that was named twice counts once
     study = chosen.study(runs)
-    shown = list(grids(study, chosen.metric, False, names))
+    shown = list(grids(study, False, names))
     findings = [finding.sentence for finding in findings_of(study)]
     _check_folders(chosen, {f"{grid.label}.csv" for grid in shown})
     written = list(_write_files(chosen, study, shown, names))
     if chosen.html is not None:
         title = f"jurygraph: {', '.join(folder.resolve().name for folder in runs)}"
-        page = compose(study, chosen.metric, title)
+        page = compose(study, title)
         page = replace(page, answers=(*page.answers, *findings))
         written.append(write_page_of(chosen.html, page, runs, chosen.debates))
     # Printed last, since a reader that closes our output (``| head``) ends the command.
@@ -155,14 +155,14 @@ def _show(
     from ..report.study_tables import summary, without_config
     from ..tables.grid import printable
 
-    out.print_line(headline(study, chosen.metric), "bold")
-    for answer in (*answers(study, chosen.metric, chosen.everything), *findings):
+    out.print_line(headline(study), "bold")
+    for answer in (*answers(study, chosen.everything), *findings):
         out.print_line(answer)
     for note in study.notes:
         out.print_line(f"Warning: {printable(note)}", "yellow")
     out.print()
     everything = chosen.everything or chosen.tables is not None
-    out.print_grids(map(without_config, shown if everything else summary(study, chosen.metric)))
+    out.print_grids(map(without_config, shown if everything else summary(study)))
     notes = (
         interval_note(study.resampling),
         *study.leaderboard.notes,
@@ -185,7 +185,7 @@ def _write_files(
 
     if chosen.markdown is not None:
         head = "".join(f"> {note}\n\n" for note in study.notes)
-        tables = map(to_markdown, grids(study, chosen.metric, True, names))
+        tables = map(to_markdown, grids(study, True, names))
         yield _write(chosen.markdown, head + "\n".join(tables))
     if chosen.csv is not None:
         for grid in shown:
@@ -193,7 +193,7 @@ def _write_files(
         yield f"wrote {chosen.csv}/*.csv"
     if chosen.latex is not None:
         notes = "".join(f"% {printable(note)}\n" for note in study.notes)
-        tables = map(to_latex, grids(study, chosen.metric, True, names))
+        tables = map(to_latex, grids(study, True, names))
         yield _write(chosen.latex, "\n".join([f"% \\usepackage{{booktabs,graphicx}}\n{notes}", *tables]))
     if chosen.figures is not None:
         # Here, since they import matplotlib.

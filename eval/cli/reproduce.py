@@ -118,7 +118,7 @@ def _finish(
         lead = "Figures measured here are above those that the paper prints."
         table = Section("paper", "The paper's table", "The paper's table", lead, (Table(grid),))
         if judged:
-            page = compose(Study.of(judged), None, title)
+            page = compose(Study.of(judged), title)
             page = replace(page, sections=(table, *page.sections))
         else:
             page = Page(title, "", grid.title, (), (), (table,), (), "No model was called.", "")

@@ -228,13 +228,13 @@ def print_answer(out: Output, folders: Sequence[Path], metric: str | None = None
     from ..report.headline import answers, headline
 
     study = Study.of(folders, metric=metric)
-    claim = headline(study, metric)
+    claim = headline(study)
     paying = [finding.sentence for finding in findings_of(study)]
     out.print_line(claim, style="bold")
-    for answer in (*answers(study, metric), *paying):
+    for answer in (*answers(study), *paying):
         out.print_line(answer)
     # The screen counts the judges that many sentences hold for; a file names them all.
-    return {"headline": claim, "answers": [*answers(study, metric, full=True), *paying]}
+    return {"headline": claim, "answers": [*answers(study, full=True), *paying]}
 
 
 def print_failures(out: Output, failures: Iterable[tuple[str, str | None]], where: str = "") -> None:

@@ -11,9 +11,9 @@ from math import ceil, inf, isfinite, log10
 from typing import Annotated, Literal, Self
 
 from ..analysis import Study
-from ..analysis.comparison import Difference
 from ..statistics.metrics import METRICS
 from ..statistics.resampling import FEWEST_UNITS, Statistic
+from ..statistics.sample import Difference
 from ..tables.grid import Column, share_column, text_column
 from .equal_spending import Terms
 

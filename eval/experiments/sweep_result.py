@@ -276,8 +276,8 @@ def notes_of(sweep: Sweep) -> tuple[str, ...]:
         # Cells may have judged different rows: the fewest units of each subject count.
         units = [metrics.units for metrics in measured]
         subjects = dict.fromkeys(subject for of_cell in units for subject in of_cell)
-        if few := caution({name: min(of[name] for of in units if name in of) for name in subjects}):
-            notes.append(f"Caution: {few}.")
+        fewest = {name: min(of[name] for of in units if name in of) for name in subjects}
+        notes += (f"Caution: {few}." for few in caution(fewest))
     # Beside the calls that the cells would have made one by one.
     alone, made = sweep.calls_alone, sweep.calls_made
     saved = f"; one by one, the cells take {alone:,}: {1 - made / alone:.0%} saved" if alone > made else ""

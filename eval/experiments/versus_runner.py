@@ -19,7 +19,7 @@ from typing import Any, Unpack
 from ...graphs.options import AnyJudge
 from ...nodes.sync_bridge import run_blocking
 from ..analysis.annotators import Annotators, compare_annotators
-from ..analysis.comparison import Difference, PairwiseComparator
+from ..analysis.comparison import PairwiseComparator
 from ..analysis.diagnostics import Diagnosis, diagnose
 from ..analysis.loading import JudgeAspectData, LoadedJudge, load_evaluations
 from ..calls.call_pipeline import RunContext
@@ -35,6 +35,7 @@ from ..results.folder import shared_calls
 from ..run.runner import execute
 from ..statistics.metrics import METRICS
 from ..statistics.resampling import Resampling, none_if_nan
+from ..statistics.sample import paired_difference
 from ..statistics.significance import holm
 from ..tables.grid import Grid, columns_of, counts, text_column
 from .cell_metrics import AVERAGE
@@ -270,7 +271,7 @@ def _contests(label: str, subjects: Sequence[_Subject]) -> list[Contest]:
         ratio = none_if_nan(sum(match.spent for match in matches) / budget if budget else nan)
         other, items = (opponent.name, size, opponent.title(size)), min(len(mine) for mine, _ in pairs)
         # Not adjusted yet: the other opponents are still to come.
-        difference = Difference.of(metric, pairs)
+        difference = paired_difference(pairs, metric)
         contests.append(Contest.of(label, other, items, ratio, replace(difference, adjusted=difference.p)))
     adjusted = holm([contest.p for contest in contests])
     return [replace(contest, p=p) for contest, p in zip(contests, adjusted, strict=True)]

@@ -21,7 +21,7 @@ from ...nodes.bound_judge import Models
 from ...nodes.sync_bridge import run_blocking
 from ...state.errors import UsageError
 from ...state.transcript import Turn
-from ..analysis.comparison import Difference, PairwiseComparator
+from ..analysis.comparison import PairwiseComparator
 from ..analysis.loading import load_evaluations
 from ..analysis.verdict_columns import directions, moved
 from ..calls.call_pipeline import RunContext
@@ -34,6 +34,7 @@ from ..results.folder import JOURNAL, SHARED_JOURNAL, read_manifest
 from ..run.runner import execute
 from ..statistics.metrics import METRICS
 from ..statistics.resampling import Resampling, Statistic, mean_statistic
+from ..statistics.sample import paired_difference
 from ..statistics.significance import sign_test
 from ..tables.grid import Column, Grid, columns_of, text_column
 from .versus_plan import file_name, take_up_run
@@ -241,7 +242,7 @@ async def carry_out_whatif(planned: WhatIfPlan, context: RunContext) -> WhatIf:
     for aspect, cell in with_turn.cells.items():
         other = without.cells[aspect]
         compared = PairwiseComparator(cell.subject, resampling).samples(cell.side, other.side)
-        difference = Difference.of(cell.subject.metric, [compared])
+        difference = paired_difference([compared], cell.subject.metric)
         # All that were forked, those without a label, too: both are sorted by item.
         shared = cell.rows.take(np.isin(cell.rows.keys, other.rows.keys))
         before, after, winners = other.rows.judged, shared.judged, shared.winners

@@ -11,10 +11,13 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from hashlib import sha256
+from importlib.resources import files
 from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
+
+import yaml
 
 from ...nodes.plugins import needed
 from ...state.errors import UsageError
@@ -24,23 +27,17 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-INK, MUTED, RULE, PAPER = "#1d2127", "#5c6570", "#d5d9de", "#fefefe"
-SERIES = ("#0b63a8", "#c04f15", "#0b7d61", "#8a4799", "#8a6400", "#4f5d73", "#b3325f", "#3d7a1f")
-"""Colours of series: distinct for colour-blind readers, and with a contrast to white of at least 4.5 to 1."""
+_PALETTE = yaml.safe_load(files(__package__).joinpath("page", "palette.yaml").read_text(encoding="utf-8"))
+INK, MUTED, RULE, PAPER, PEOPLE = (light for light, _dark in _PALETTE["figure"].values())
+SERIES = tuple(light for light, _dark in _PALETTE["series"].values())
 MARKS = ("o", "s", "^", "D", "v", "P", "X", "h")
 """Marker shapes that go with the colours, for print in black and white."""
-PEOPLE = "#3b3f46"
-"""The colour of human labels beside judges."""
 
-_DARK_SERIES = ("#6cb4f0", "#f0925c", "#4cc7a4", "#cf9bdd", "#dcb44a", "#a9b6ca", "#f07fa6", "#92cc6e")
 # The name of each colour on a page, and what it is in the dark.
 _THEMED = {
-    INK: ("--figure-ink", "#e7eaee"),
-    MUTED: ("--figure-muted", "#a2abb6"),
-    RULE: ("--figure-rule", "#3a414b"),
-    PAPER: ("--figure-paper", "#15181d"),
-    PEOPLE: ("--figure-people", "#d0d5dc"),
-    **{color: (f"--series-{n}", _DARK_SERIES[n - 1]) for n, color in enumerate(SERIES, start=1)},
+    light: (f"--{kind}-{name}", dark)
+    for kind, colors in _PALETTE.items()
+    for name, (light, dark) in colors.items()
 }
 _SUFFIXES = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}, ".png": {}}
 """The formats of files, each without the dates that would make the same chart another file."""

@@ -232,7 +232,7 @@ def distributions(study: Study) -> Iterator[Picture]:
             for name, shares in {reference_of(subject): human, **by_judge}.items()
             if shares and all(share.value is not None for share in shares.values())
         }
-        best_first = RankedDataset(study, (subject,), subject.metric).best_first
+        best_first = RankedDataset(study, (subject,)).best_first
         judges = [judge.label for judge in best_first if judge.label in whole]
         if not judges:
             continue

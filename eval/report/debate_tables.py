@@ -3,38 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from importlib.resources import files
 from operator import itemgetter
 from typing import Any
 
+import yaml
+
 from ..analysis import Study
 from ..analysis.diagnostics import Diagnosis
-from ..analysis.gap_analysis import (
-    BOUND,
-    IterationComplexity,
-    RoundOfGaps,
-    RoundsNeeded,
-    ScoreDifferentiation,
-    SoonerOrLater,
-    WiderOrNarrower,
-)
-from ..analysis.score_gaps import Courtroom, PredictedGap, Premise
+from ..analysis.gap_analysis import BOUND, FinalGap, RoundOfGaps, RoundsNeeded
+from ..analysis.score_gaps import Counted, Courtroom, PredictedGap, Premise
 from ..review.audit_labels import AuditedRole, read_audit, roles_of
 from ..statistics.alignment import grouped
 from ..tables.grid import Column, Grid, columns_of, fields_of, text_column
 from .labels import MEASURES, left_out_note
 
-_DIAGNOSTICS = {
-    "changes": "Verdict changes from the first to the last verdict",
-    "rounds": "Agreement by round",
-    "score_changes": "Score changes by agent",
-    "conformity": "Conformity among referees",
-    "objections": "Objections of critics to wrong and to right scores",
-    "spending": "Rounds and calls",
-    "positions": "Position bias",
-    "length": "Length bias",
-    "replies": "Malformed replies",
-}
-"""The titles of the tables, by the field of a diagnosis that holds a record, or several."""
+TEXTS = yaml.safe_load(files(__package__).joinpath("table_texts.yaml").read_text(encoding="utf-8"))
+"""Titles and notes of tables by name."""
 
 
 def diagnoses(study: Study) -> Iterator[Grid]:
@@ -42,7 +27,7 @@ def diagnoses(study: Study) -> Iterator[Grid]:
     columns = [*whose(study.diagnoses, itemgetter(0))]
     metrics = ", ".join(dict.fromkeys(MEASURES.get(of.measure, of.measure) for of in study.diagnoses))
     note = f"agreement: {metrics}, if every debate had ended here; finished debates keep their last score"
-    for name, title in _DIAGNOSTICS.items():
+    for name, title in TEXTS["diagnoses"].items():
         yield from diagnostics(study.diagnoses, name, title, columns, [note] if name == "rounds" else [])
 
 
@@ -96,35 +81,22 @@ def notes(study: Study) -> tuple[str, ...]:
     return tuple(f"{', '.join(those)}: {note}" for note, those in holders.items())
 
 
-_FITTED = (
-    "alpha, beta: maximum-likelihood estimates if gaps are distributed as Beta(alpha + w, beta + i - w) after i "
-    "rounds, in w of which they grew; if the last interval does not contain 0, the model is wrong on these runs"
-)
-_PREMISES = (
-    "the paper assumes these and tests none; an aggregate is compared with the best defence of another run on the same "
-    "items (aggregate=llm and aggregate=best); a lead is measured towards the answer that the judge with fewer "
-    "advocates prefers, whose lead is partly chance, so a figure just below 0 may be chance, too; intervals are not "
-    "adjusted for each other"
-)
-
-
 def gaps(study: Study) -> Iterator[Grid]:
     """Make all tables of the score gap: by round, compared between protocols, and rounds until it is reached."""
-    data = {subject.label: subject.data for subject in study.subjects}
     for courtroom in study.courtrooms:
-        name = data.get(courtroom.subject, courtroom.subject)
+        name = courtroom.subject.data
         yield _by_round(courtroom, name)
-        if courtroom.differentiation is not None:
-            yield _compared(courtroom.differentiation, name)
-        if courtroom.complexity is not None:
-            yield _rounds_taken(courtroom.complexity, name)
+        if courtroom.differentiation.rows:
+            yield _final_gaps(courtroom.differentiation, name)
+        if courtroom.complexity.rows:
+            yield _rounds_taken(courtroom.complexity, courtroom.eps, name)
         if courtroom.predicted:
             title = f"{name}: observed gaps beside those of the paper's model, fitted to each judge's debates"
-            yield Grid.from_records(title, columns_of(PredictedGap), courtroom.predicted, [_FITTED])
+            yield Grid.from_records(title, columns_of(PredictedGap), courtroom.predicted, [TEXTS["fitted"]])
         if courtroom.premises:
             columns = *columns_of(Premise), *fields_of(outcome=text_column("outcome"))
             title = f"{name}: premises of the paper's theorems on these runs"
-            yield Grid.from_records(title, columns, courtroom.premises, [_PREMISES])
+            yield Grid.from_records(title, columns, courtroom.premises, [TEXTS["premises"]])
 
 
 def _by_round(courtroom: Courtroom, data: str) -> Grid:
@@ -138,7 +110,7 @@ def _by_round(courtroom: Courtroom, data: str) -> Grid:
     )
     alpha, beta = courtroom.prior
     model = f"it is distributed as Beta({alpha:g} + w, {beta:g} + i - w)"
-    by_round = [(judge, round) for judge, gaps in courtroom.gaps.items() for round in gaps.rounds]
+    by_round = [(judge, round) for judge, gaps in courtroom.gaps.items() for round in gaps.rows]
     notes = [
         f"probability: of {gap} (eps {courtroom.eps:g}), if after i rounds, in w of which it grew, {model}",
         f"the last three columns count cases by the outcome of {BOUND}",
@@ -148,33 +120,26 @@ def _by_round(courtroom: Courtroom, data: str) -> Grid:
     return Grid.from_records(f"{data}: score gap by round", columns, by_round, notes)
 
 
-def _compared(differentiation: ScoreDifferentiation, data: str) -> Grid:
-    # The first protocol is the one that the others are tested against: it has no test of its own.
-    first, gap = next(iter(differentiation.gaps)), "mean gap, as a share of the largest possible"
+def _final_gaps(judges: Counted[FinalGap], data: str) -> Grid:
+    first = judges.rows[0].judge
     delta = f"{first}'s gap minus this one, mean over the items, with the t-test's interval"
     columns = (
-        text_column("judge", of=str),
-        Column("items", about="items that all protocols judged", of=lambda _: differentiation.n),
-        Column("gap", best="high", about=gap, of=differentiation.gaps.get),
-        *fields_of(differentiation.against.get, difference=Column(f"Δ vs. {first}", about=delta)),
-        *columns_of(WiderOrNarrower, differentiation.against.get),
+        *columns_of(FinalGap, only=("judge", "n", "gap")),
+        *fields_of(less=Column(f"Δ vs. {first}", about=delta)),
+        *columns_of(FinalGap, only=("p", "adjusted")),
     )
-    left_out = left_out_note(differentiation.left_out)
-    return Grid.from_records(f"{data}: final score gap (Theorem 1)", columns, differentiation.gaps, left_out)
+    title = f"{data}: final score gap (Theorem 1)"
+    return Grid.from_records(title, columns, judges.rows, left_out_note(judges.left_out))
 
 
-def _rounds_taken(complexity: IterationComplexity, data: str) -> Grid:
-    first = next(iter(complexity.protocols))
+def _rounds_taken(judges: Counted[RoundsNeeded], eps: float, data: str) -> Grid:
+    first = judges.rows[0].judge
     sooner = f"items on which {first} reached it sooner; not reaching it counts as last"
     columns = (
-        text_column("judge", of=str),
-        Column("items", of=lambda _: complexity.n),
-        *columns_of(RoundsNeeded, complexity.protocols.get),
-        # The first protocol, which the others are tested against, has no test of its own.
-        *fields_of(complexity.against.get, sooner=Column(f"{first} sooner", about=sooner)),
-        *columns_of(SoonerOrLater, complexity.against.get),
+        *columns_of(RoundsNeeded, only=("judge", "n", "share", "never", "rounds", "after")),
+        *fields_of(sooner=Column(f"{first} sooner", about=sooner)),
+        *columns_of(RoundsNeeded, only=("later", "same", "p", "adjusted")),
     )
-    title = f"{data}: rounds until the score gap reaches {complexity.eps:g} (Theorem 2)"
+    title = f"{data}: rounds until the score gap reaches {eps:g} (Theorem 2)"
     mean = "mean round: only over the items that reached the gap; the others would have taken longer"
-    notes = (mean, *left_out_note(complexity.left_out))
-    return Grid.from_records(title, columns, complexity.protocols, notes)
+    return Grid.from_records(title, columns, judges.rows, (mean, *left_out_note(judges.left_out)))

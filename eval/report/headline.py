@@ -39,9 +39,9 @@ _FEW = 2
 """So many judges, or aspects, a sentence names of many; it counts the others."""
 
 
-def headline(study: Study, metric: str | None) -> str:
+def headline(study: Study) -> str:
     """Write the answer: a line with a claim for each dataset, no stronger than the tests of the comparison allow."""
-    claims = [(dataset, claim(dataset)) for dataset in ranked_datasets(study, metric)]
+    claims = [(dataset, claim(dataset)) for dataset in ranked_datasets(study)]
     if len(claims) == 1:
         # With a capital, unless it begins with a judge's name.
         text, names = claims[0][1], tuple(judge.label for judge in study.judges)
@@ -49,14 +49,14 @@ def headline(study: Study, metric: str | None) -> str:
     return "\n".join(printable(f"{dataset.name}: {text}") for dataset, text in claims)
 
 
-def answers(study: Study, metric: str | None, full: bool = False) -> Iterator[str]:
+def answers(study: Study, full: bool = False) -> Iterator[str]:
     """Write for each dataset the figures behind its claim, and what the claim does not say of its judges.
 
     Args:
-        study, metric: as for ``headline``.
+        study: whose answer it is.
         full: whether to write all of it of every judge and aspect; else what there is much of is counted.
     """
-    datasets = ranked_datasets(study, metric)
+    datasets = ranked_datasets(study)
     for dataset in datasets:
         where = f"On {dataset.name}: " if len(datasets) > 1 else ""
         if sentences := " ".join(f"{sentence}." for sentence in remarks(dataset, full)):

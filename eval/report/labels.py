@@ -106,9 +106,9 @@ def left_out_note(reasons: Mapping[str, int], whose: str = "") -> tuple[str, ...
 
 def labels_of(subject: EvaluationTarget) -> str:
     """Name a subject's labels, for titles such as ``agreement with human ratings``."""
-    if subject.labels == "people":
-        return "human preferences" if subject.kind == "compare" else "human ratings"
-    return "synthetic labels" if subject.labels == "construction" else "no labels"
+    if subject.labels != "people":
+        return LABELS.get(subject.labels, LABELS["none"])
+    return "human preferences" if subject.kind == "compare" else "human ratings"
 
 
 def reference_of(subject: EvaluationTarget) -> str:

@@ -25,13 +25,7 @@ MANY = 5
 """So many judges a sentence names; it counts the others."""
 
 
-def main_measure(subject: EvaluationTarget, metric: str | None) -> str:
-    """Return the metric that judges are ranked by on a subject: the one asked for, else the one of the data."""
-    chosen = metric or subject.metric
-    return chosen if METRICS[chosen].kind == subject.kind else subject.metric
-
-
-def ranked_datasets(study: Study, metric: str | None) -> list[RankedDataset]:
+def ranked_datasets(study: Study) -> list[RankedDataset]:
     """Return the datasets of a study, each with its subjects (aspects, or the preference) and its judges."""
     datasets = grouped(((subject.data, subject.digest), subject) for subject in study.subjects)
     ranked = []
@@ -39,7 +33,7 @@ def ranked_datasets(study: Study, metric: str | None) -> list[RankedDataset]:
         # Where no labels differ, it says so of all subjects.
         telling = [subject for subject in subjects if subject.labels_differ] or subjects
         others = tuple(subject for subject in subjects if subject not in telling)
-        ranked.append(RankedDataset(study, tuple(telling), main_measure(subjects[0], metric), others))
+        ranked.append(RankedDataset(study, tuple(telling), others))
     return ranked
 
 
@@ -50,19 +44,22 @@ class RankedDataset:
     Attributes:
         study: which it is of.
         subjects: its aspects, or its preferences.
-        measure: the metric that leads on it.
         untold: its other aspects, whose labels are all the same, or none.
     """
 
     study: Study
     subjects: tuple[EvaluationTarget, ...]
-    measure: str
     untold: tuple[EvaluationTarget, ...] = ()
 
     @property
     def name(self) -> str:
         """The name of the dataset."""
         return self.subjects[0].data
+
+    @property
+    def measure(self) -> str:
+        """The metric that leads on it."""
+        return self.subjects[0].metric
 
     @property
     def whom(self) -> str:
@@ -223,13 +220,12 @@ class RankedDataset:
     def lead(self, ahead: Judge, over: Judge, metric: str | None = None) -> LeadOverRunnerUp | None:
         """Return the lead of one judge over another by a metric, by default the leading one."""
         subject, comparison = self.subjects[0], self.study.comparison
-        measure = main_measure(subject, metric or self.measure)
         # The comparison on the only subject, or that of the averages over all.
         compared_on = subject.label if len(self.subjects) == 1 else subject.digest
         # A pair is compared in one order only, which may be the other one.
         for first, second in ((ahead, over), (over, ahead)):
             pair = comparison.of_pair(compared_on, first.label, second.label)
-            if pair is not None and (apart := pair.differences.get(measure)) is not None:
+            if pair is not None and (apart := pair.differences.get(metric or self.measure)) is not None:
                 difference = apart.difference if first is ahead else turned(apart.difference)
                 return LeadOverRunnerUp(difference, apart.adjusted, apart.needed, is_few(pair.units))
         return None

@@ -157,8 +157,7 @@ def _on_intervals(agreements: Mapping[Name, Agreement]) -> Iterator[str]:
         clusters = "groups" if grouped == {True} else "items" if grouped == {False} else "groups or items"
         resampled = f"{how.resamples:,} bootstrap resamples of {drawn} {clusters}, seed {how.seed}"
         yield f"[low, high]: {100 * how.confidence:.4g} % confidence interval, {resampled}"
-    if few := caution({" ".join(name): agreement.units for name, agreement in with_intervals.items()}):
-        yield few
+    yield from caution({" ".join(name): agreement.units for name, agreement in with_intervals.items()})
     if alone := [
         " ".join(name) for name, of in agreements.items() if of.n and of.units < 2 and how.resamples
     ]:

@@ -19,7 +19,7 @@ from .labels import config_line, interval_note, with_notes
 from .page import Drawing, Page, Section, Table, source_of
 
 
-def compose(study: Study, metric: str | None, title: str) -> Page:
+def compose(study: Study, title: str) -> Page:
     """Compose the page of a study: headline, sections, configurations; the debates are added when it is written."""
     this_version = installed_version("jurygraph")
     # The notes of the comparison make the answer less certain.
@@ -27,22 +27,22 @@ def compose(study: Study, metric: str | None, title: str) -> Page:
     return Page(
         title=title,
         subtitle=headline.subtitle(study),
-        headline=headline.headline(study, metric),
-        answers=(*headline.answers(study, metric), *caveats),
+        headline=headline.headline(study),
+        answers=(*headline.answers(study), *caveats),
         disclosures=study.notes,
-        sections=tuple(section for section in _sections(study, metric) if section.parts),
+        sections=tuple(section for section in _sections(study) if section.parts),
         configs=tuple(config_line(study, judge) for judge in study.judges),
         made=f"{interval_note(study.resampling)}. Made with jurygraph {this_version}.",
         version=this_version,
     )
 
 
-def _sections(study: Study, metric: str | None) -> Iterator[Section]:
+def _sections(study: Study) -> Iterator[Section]:
     several = len(study.subjects) > 1
     frontiers = list(_drawn(study, charts.frontiers))  # drawn once, and divided between two sections
     first = _first_of_each(study, frontiers)
     others: dict[str, Iterable[Table | Drawing]] = {
-        "against base": map(Table, study_tables.against_base(study, metric) if several else ()),
+        "against base": map(Table, study_tables.against_base(study) if several else ()),
         "against ensembles": map(Table, study_tables.equal_cost(study) if several else ()),
         "first frontiers": first,
         "other frontiers": (drawing for drawing in frontiers if drawing not in first),
@@ -59,7 +59,7 @@ def _sections(study: Study, metric: str | None) -> Iterator[Section]:
         parts: list[Table | Drawing] = []
         for name in section["parts"]:
             folded = name in section.get("folded", ()) or (several and name in section.get("summed_up", ()))
-            grids = TABLES[name](study, metric) if name in TABLES else ()
+            grids = TABLES[name](study) if name in TABLES else ()
             parts += [Table(with_notes(study, grid), folded) for grid in grids if grid.rows]
             parts += others.get(name, ())
         boards = [part for part in parts if isinstance(part, Table)]
@@ -90,23 +90,23 @@ def _drawn(study: Study, of: Callable[[Study], Iterator[Picture]]) -> Iterator[D
         return
 
 
-TABLES: Mapping[str, Callable[[Study, str | None], Iterable[Grid]]] = {
+TABLES: Mapping[str, Callable[[Study], Iterable[Grid]]] = {
     "leaderboard": study_tables.leaderboards,
-    "agreement": lambda study, _: study_tables.agreements(study),
+    "agreement": study_tables.agreements,
     "comparison": study_tables.comparisons,
     "pairs": study_tables.all_pairs,
     "gains": study_tables.gains,
-    "pooled-gains": lambda study, _: study_tables.pooled(study),
-    "repeats": lambda study, _: study_tables.repeats(study),
-    "equal-cost": lambda study, _: study_tables.matchings(study),
-    "cost": lambda study, _: (study_tables.costs(study),),
-    "distribution": lambda study, _: study_tables.distributions(study),
-    "systems": lambda study, _: study_tables.systems(study),
-    "alpha": lambda study, _: study_tables.alphas(study),
-    "annotators": lambda study, _: study_tables.annotators(study.annotators),
-    "diagnostics": lambda study, _: debate_tables.diagnoses(study),
-    "audit": lambda study, _: debate_tables.audits(study),
-    "score-gap": lambda study, _: debate_tables.gaps(study),
+    "pooled-gains": study_tables.pooled,
+    "repeats": study_tables.repeats,
+    "equal-cost": study_tables.matchings,
+    "cost": study_tables.costs,
+    "distribution": study_tables.distributions,
+    "systems": study_tables.systems,
+    "alpha": study_tables.alphas,
+    "annotators": lambda study: study_tables.annotators(study.annotators),
+    "diagnostics": debate_tables.diagnoses,
+    "audit": debate_tables.audits,
+    "score-gap": debate_tables.gaps,
 }
 """The tables of a report by name, in the order of reading; under one name there may be a table for each aspect."""
 
@@ -127,17 +127,16 @@ def names_of_tables(given: str) -> tuple[str, ...]:
     return names
 
 
-def grids(study: Study, metric: str | None, full: bool = False, chosen: Sequence[str] = ()) -> Iterator[Grid]:
+def grids(study: Study, full: bool = False, chosen: Sequence[str] = ()) -> Iterator[Grid]:
     """Make the tables of a study, in the order of reading; empty ones are left out.
 
     Args:
         study: the results to tabulate.
-        metric: what judges are ranked by (``METRICS``); by default the metric of the data.
         chosen: names of tables (``TABLES``); none for all.
         full: whether notes hold whole configurations, for tables that are used apart from the report; else hashes.
     """
     for name in chosen or TABLES:
-        tables = [grid for grid in TABLES[name](study, metric) if grid.rows]
+        tables = [grid for grid in TABLES[name](study) if grid.rows]
         for label, grid in zip(_labels(name, tables), tables, strict=True):
             yield replace(with_notes(study, grid, full), label=label)
 

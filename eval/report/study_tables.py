@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from math import inf
 from operator import attrgetter, itemgetter
@@ -14,21 +15,21 @@ from typing import Any
 
 from ..analysis import Study
 from ..analysis.annotators import Alphas, Annotators, Rater
-from ..analysis.comparison import Difference, PairwiseComparison
+from ..analysis.comparison import PairwiseComparison
 from ..analysis.costs import CostRow
 from ..analysis.diagnostics import Changes, Spending
 from ..analysis.judges import EvaluationTarget, Judge
-from ..analysis.leaderboard import Average, Gain, LeaderboardEntry
+from ..analysis.leaderboard import Average, Gain, LeaderboardEntry, gain
 from ..analysis.pooled_gains import LevelGain
 from ..results.agreement import Spread
 from ..statistics.metrics import METRICS, of_kind
 from ..statistics.resampling import Statistic
+from ..statistics.sample import Difference
 from ..statistics.significance import LEVEL
-from ..statistics.tie_policy import WINNERS
 from ..tables.grid import CellValue, Column, Grid, columns_of, fields_of, text_column, value_at
-from .debate_tables import whose
+from .debate_tables import TEXTS, whose
 from .labels import CONFIG, HUMANS, INTERVAL, MEASURES, labels_of, left_out_note, reference_of
-from .ranked_dataset import main_measure, ranked_datasets, value
+from .ranked_dataset import ranked_datasets, value
 from .result_tables import groups, preferences
 
 JUDGE = text_column("judge", of=attrgetter("label"))
@@ -43,9 +44,9 @@ _USAGE = (
 )
 
 
-def leaderboards(study: Study, metric: str | None) -> Iterator[Grid]:
+def leaderboards(study: Study) -> Iterator[Grid]:
     """Tabulate for each dataset the judges, ranked by their agreement with the labels."""
-    for dataset in ranked_datasets(study, metric):
+    for dataset in ranked_datasets(study):
         subject, measure = dataset.subjects[0], dataset.measure
         notes = [of.ceiling for of in study.annotators if of.subject in dataset.subjects and of.ceiling]
         columns = [JUDGE]
@@ -91,28 +92,32 @@ def agreements(study: Study) -> Iterator[Grid]:
         yield Grid.from_records(title, columns, entries, notes)
 
 
-def gains(study: Study, metric: str | None) -> Iterator[Grid]:
+def gains(study: Study) -> Iterator[Grid]:
     """Tabulate for each dataset the gain of each judge over the base, in points and in percent."""
-    for dataset in ranked_datasets(study, metric):
+    for dataset in ranked_datasets(study):
         base, measure, columns = dataset.base, dataset.measure, [JUDGE]
         for name, entries in dataset.columns.items():
             names = {"absolute": name, "relative": f"{name} %"}
-            columns += columns_of(Gain, value_at(measure, _part(entries, "gains")), names=names)
+            measured = ((label, entry.measures.get(measure)) for label, entry in entries.items())
+            figures = {label: figure.value for label, figure in measured if figure}
+            columns += columns_of(Gain, partial(_over_base, figures, base), names=names)
         title = f"{dataset.name}: {MEASURES[measure]}, gain over {base}, each judge on its own rows"
-        note = "computed on all rows of each judge; the comparison uses the rows that both judges have"
         others = [judge for judge in dataset.judges if judge.label != base]
-        grid = Grid.from_records(title, columns, others, [note])
+        grid = Grid.from_records(title, columns, others, [TEXTS["own_rows"]])
         if base is not None and grid.has_values:
             yield replace(grid, judges=(base,))
 
 
+def _over_base(figures: Mapping[str, float | None], base: str | None, judge: Judge) -> Gain:
+    """Return how much the judge's figure exceeds the base's."""
+    return gain(figures.get(judge.label), figures.get(base or ""))
+
+
 def pooled(study: Study) -> Iterator[Grid]:
     """Tabulate what each method gains over the base of the same model, on each dataset and over all of them."""
-    shared = "levels on one dataset share its items, so their mean only holds for these models on these items"
-    note = f"pooled: random effects over levels, each a model on a dataset; {shared}"
     for gains in study.pooled:
         title = f"{MEASURES[gains.metric]}: gain over {gains.base} of the same model"
-        yield Grid.from_records(title, columns_of(LevelGain), gains.rows, [note])
+        yield Grid.from_records(title, columns_of(LevelGain), gains.rows, [TEXTS["pooled"]])
 
 
 def repeats(study: Study) -> Iterator[Grid]:
@@ -127,15 +132,21 @@ def repeats(study: Study) -> Iterator[Grid]:
     yield Grid.from_records("Variation over repeats", columns, spreads)
 
 
-_DIFFERENCE = ("first", "second", "difference", "p")
+_DIFFERENCE = {
+    "first": Column("value", about="the judge's value"),
+    "second": Column("other's value"),
+    "difference": Column("Δ", best="high", about="difference of the two values"),
+    "p": Column("p", form="p", about="two-sided p-value of the difference"),
+}
+_HOLM = Column("p (Holm)", form="p", about="the same, adjusted for the number of comparisons")
 _TESTS = {"williams": "Williams", "steiger": "Steiger", "mcnemar": "McNemar", "t_errors": "t", "t_right": "t"}
 
 
-def comparisons(study: Study, metric: str | None, all_judges: bool = False) -> Iterator[Grid]:
+def comparisons(study: Study, all_judges: bool = False) -> Iterator[Grid]:
     """Tabulate for each subject the differences of judges to the base, or of all pairs, on rows that both judged."""
     for subject in study.subjects:
         pairwise = [pair for pair in study.comparison.pairwise if pair.subject == subject.label]
-        base, measure = study.bases.get(subject.label), main_measure(subject, metric)
+        base, measure = study.bases.get(subject.label), subject.metric
         if not all_judges and base:
             # A base that is in no pair of this subject has nothing to be compared with: then all pairs are shown.
             pairwise = [pair for pair in pairwise if pair.second == base] or pairwise
@@ -144,11 +155,12 @@ def comparisons(study: Study, metric: str | None, all_judges: bool = False) -> I
         others = {} if to_base else {"second": text_column("compared with")}
         shared = Column("rows", about="rows with a label and a verdict of both judges")
         # Adjusted over the comparisons that the table shows: with the base alone there are fewer.
-        figures = (*_DIFFERENCE, "adjusted_to_base" if to_base else "adjusted")
-        names = {"second": f"{base}'s value"} if to_base else {}
+        figures = _DIFFERENCE | {"adjusted_to_base" if to_base else "adjusted": _HOLM}
+        if to_base:
+            figures["second"] = Column(f"{base}'s value")
         columns = [
             *fields_of(first=text_column("judge"), **others, shared=shared),
-            *columns_of(Difference, value_at(measure, attrgetter("differences")), only=figures, names=names),
+            *fields_of(value_at(measure, attrgetter("differences")), **figures),
         ]
         for test, heading in _TESTS.items():
             # Tests of correlations are named with the correlation, such as "williams_spearman"; others by themselves.
@@ -159,14 +171,14 @@ def comparisons(study: Study, metric: str | None, all_judges: bool = False) -> I
                     columns += fields_of(value_at(name, attrgetter("tests")), p=p)
         rule = [str(subject.rule)] if subject.kind == "compare" else []
         title = f"{subject.label}: {MEASURES[measure]}, {versus}, same rows"
-        notes = (study.comparison.family, *study.comparison.caution, *rule)
+        notes = (TEXTS["holm"], *study.comparison.caution, *rule)
         grid = Grid.from_records(title, columns, pairwise, notes)
         yield replace(grid, judges=(str(base),)) if to_base else grid
 
 
-def all_pairs(study: Study, metric: str | None) -> Iterator[Grid]:
+def all_pairs(study: Study) -> Iterator[Grid]:
     """Tabulate the differences of all pairs of judges, for subjects that have more than one pair."""
-    return (grid for grid in comparisons(study, metric, all_judges=True) if len(grid.rows) > 1)
+    return (grid for grid in comparisons(study, all_judges=True) if len(grid.rows) > 1)
 
 
 def matchings(study: Study) -> Iterator[Grid]:
@@ -176,7 +188,10 @@ def matchings(study: Study) -> Iterator[Grid]:
         if not matches:
             continue
         currency, measure = matches[0].unit, subject.metric
-        names = {"first": MEASURES[measure], "second": "ensemble's value"}
+        values = {
+            "first": replace(_DIFFERENCE["first"], name=MEASURES[measure]),
+            "second": Column("ensemble's value"),
+        }
         of_match = value_at(measure, attrgetter("pairwise.differences"))
         spent = Column(currency, 2, form="money" if currency == "cost" else "plain", about="per judgement")
         columns = (
@@ -184,19 +199,19 @@ def matchings(study: Study) -> Iterator[Grid]:
             text_column("ensemble", of=attrgetter("ensemble.label")),
             *fields_of(ensemble_spent=replace(spent, name=f"ensemble's {currency}")),
             Column("rows", of=attrgetter("pairwise.shared")),
-            *columns_of(Difference, of_match, only=_DIFFERENCE, names=names),
+            *fields_of(of_match, **_DIFFERENCE | values),
         )
         title = f"{subject.label}: equal-cost baseline (compute-matched ensemble of single judges)"
         yield Grid.from_records(title, columns, matches, study.comparison.caution)
 
 
-def costs(study: Study) -> Grid:
+def costs(study: Study) -> Iterator[Grid]:
     """Tabulate calls, tokens, cost and time of each judge, with a row for humans if their price or time was given."""
     rows = study.costs.rows
     data = fields_of(data=text_column("data")) if len({row.data for row in rows}) > 1 else ()
     judge = text_column("judge", of=lambda row: HUMANS if row.is_people else row.label)
     columns = (judge, *data, *columns_of(CostRow))
-    return Grid.from_records("Cost per judgement and in total", columns, rows, study.costs.notes)
+    yield Grid.from_records("Cost per judgement and in total", columns, rows, study.costs.notes)
 
 
 Shares = Mapping[str, Statistic]
@@ -209,10 +224,11 @@ def distributions(study: Study) -> Iterator[Grid]:
         human, by_judge = shares_of(study, subject)
         if not by_judge:
             continue
+        scored = subject.kind == "score"
         rows: list[tuple[str, Shares, Statistic | None]] = [
-            (entry.judge, by_judge[entry.judge], getattr(entry.distribution, "distance", None))
+            (entry.judge, by_judge[entry.judge], entry.distribution.distance if scored else None)
             for entry in study.leaderboard.on(subject.label)
-            if entry.judge in by_judge
+            if entry.distribution is not None
         ]
         # All judges of a subject have the same points: its scale's, or the winners.
         points = [Column(name, 0, interval=False, of=value_at(name, itemgetter(1))) for name in rows[0][1]]
@@ -233,17 +249,12 @@ def shares_of(study: Study, subject: EvaluationTarget) -> tuple[Shares, dict[str
     by_judge: dict[str, Shares] = {}
     for entry in study.leaderboard.on(subject.label):
         if entry.distribution is not None:
-            points = {f"{point.point:g}": point for point in entry.distribution.points}
-        else:
-            winners = ((WINNERS[int(share.point)], share) for share in entry.winners)
-            points = {name if name == "tie" else f"answer {name}": share for name, share in winners}
-        if points:
-            human = human or {name: point.human for name, point in points.items()}
-            by_judge[entry.judge] = {name: point.judge for name, point in points.items()}
+            compares, points = subject.kind == "compare", entry.distribution.points
+            names = ("answer 1", "answer 2", "tie") if compares else (f"{point.point:g}" for point in points)
+            named = dict(zip(names, points, strict=True))
+            human = human or {name: point.human for name, point in named.items()}
+            by_judge[entry.judge] = {name: point.judge for name, point in named.items()}
     return human, by_judge
-
-
-_METHODS = {"bradley_terry": "Bradley-Terry strength", "mean": "mean score"}
 
 
 def systems(study: Study) -> Iterator[Grid]:
@@ -252,11 +263,9 @@ def systems(study: Study) -> Iterator[Grid]:
         reference = reference_of(subject)
         values: dict[str, Shares] = {}
         notes: list[str] = []
-        method = ""
         for entry in study.leaderboard.on(subject.label):
             if (ranking := entry.systems) is None:
                 continue
-            method = _METHODS[ranking.method]
             if ranking.human:
                 values.setdefault(reference, ranking.human)
             if ranking.problem is not None:
@@ -278,6 +287,7 @@ def systems(study: Study) -> Iterator[Grid]:
         first = {name: of.value for name, of in next(iter(values.values())).items() if of.value is not None}
         names = dict.fromkeys(chain(*values.values()))
         in_order = sorted(names, key=lambda name: first.get(name, -inf), reverse=True)
+        method = "mean score" if subject.kind == "score" else "Bradley-Terry strength"
         title = f"{subject.label}: systems by {method}"
         yield Grid.from_records(title, (text_column("system", of=str), *columns), in_order, notes)
 
@@ -302,7 +312,7 @@ _SIGNIFICANT = f"p < {LEVEL:g}, paired, Holm-adjusted over the judges in a colum
 _BASELINE = "size of the largest ensemble of single judges that costs no more (compute-matched)"
 
 
-def summary(study: Study, metric: str | None) -> Iterator[Grid]:
+def summary(study: Study) -> Iterator[Grid]:
     """Make five kinds of tables, without the notes that would be the same below each."""
     debates = [diagnosis for diagnosis in study.diagnoses if diagnosis.changes is not None]
     columns = (
@@ -310,12 +320,10 @@ def summary(study: Study, metric: str | None) -> Iterator[Grid]:
         *columns_of(Changes, attrgetter("changes"), only=("moved", "helpful", "harmful", "p")),
         *columns_of(Spending, attrgetter("spending"), only=("mean_rounds", "mean_calls", "unresolved")),
     )
-    ways = "helpful: verdicts that the debate moved towards the label, harmful: away from it"
-    tested = "p: sign test, not adjusted; none where rows share a group or an item"
-    diagnostics = Grid.from_records("Debate diagnostics", columns, debates, [f"{ways}; {tested}"])
+    diagnostics = Grid.from_records("Debate diagnostics", columns, debates, [TEXTS["ways"]])
     # Diagnostics without intervals, so that the summary fits on a screen or two.
-    first = (*leaderboards(study, metric), *against_base(study, metric), *equal_cost(study))
-    return (grid for grid in (*first, costs(study), diagnostics.without_intervals()) if grid.has_values)
+    first = (*leaderboards(study), *against_base(study), *equal_cost(study))
+    return (grid for grid in (*first, *costs(study), diagnostics.without_intervals()) if grid.has_values)
 
 
 def without_config(grid: Grid) -> Grid:
@@ -327,9 +335,9 @@ Cells = Mapping[str, CellValue]
 """The cells of a column, by the judge's label."""
 
 
-def against_base(study: Study, metric: str | None) -> Iterator[Grid]:
+def against_base(study: Study) -> Iterator[Grid]:
     """Tabulate for each dataset each judge's difference to the base on the same rows, a column for each aspect."""
-    for dataset in ranked_datasets(study, metric):
+    for dataset in ranked_datasets(study):
         base, columns = dataset.base, dict[str, Cells]()
         judges = [judge for judge in dataset.judges if judge.label != base]
         if base is None or not judges:
@@ -363,7 +371,7 @@ def _marked(difference: Difference, p: float | None, more: str = "") -> CellValu
 
 def equal_cost(study: Study) -> Iterator[Grid]:
     """Tabulate for each dataset each judge's difference to the equal-cost baseline, a column for each aspect."""
-    for dataset in ranked_datasets(study, None):
+    for dataset in ranked_datasets(study):
         measure, columns = dataset.measure, dict[str, Cells]()
         for subject in dataset.subjects:
             matches = [match for match in study.matching.matches if match.subject == subject.label]

@@ -22,7 +22,7 @@ import numpy as np
 
 from .alignment import Floats, number_groups, number_units, ratio, unit_count
 from .correlation import count_table
-from .resampling import Resampling, Statistic, Weights, none_if_nan
+from .resampling import Resampling, Statistic, Weights
 
 
 def accuracies(tables: Floats) -> Floats:
@@ -119,7 +119,4 @@ def krippendorff_alpha(
         # Both are sums over ordered pairs: D_o = observed / total and D_e = expected / (total (total - 1)).
         return 1 - ratio((total - 1) * (weights @ observed), np.where(known, expected, 0.0))
 
-    # The figure itself is that of a resample in which every cluster was drawn once.
-    value = none_if_nan(alpha(np.ones((1, count), dtype=np.int64))[0])
-    resampled = resampling.figures(count, alpha)
-    return Reliability(resampling.studentised(value, resampled, count, bounded=True)[0], len(paired))
+    return Reliability(resampling.statistic(count, alpha, bounded=True), len(paired))

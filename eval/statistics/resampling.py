@@ -110,6 +110,16 @@ class Resampling:
             return np.full(self.resamples, np.nan)
         return np.concatenate([figure(weights) for weights in self.weights(units)])
 
+    def statistic(self, units: int, figure: Callable[[Weights], Floats], bounded: bool = False) -> Statistic:
+        """Return a figure over all units, as of a resample that drew each once, with its interval (``studentised``).
+
+        Args:
+            units, figure: as in ``figures``.
+            bounded: as in ``studentised``.
+        """
+        value = none_if_nan(float(figure(np.ones((1, units), dtype=np.int64))[0]))
+        return self.studentised(value, self.figures(units, figure), units, bounded)[0]
+
     def studentised(
         self, value: float | None, resampled: Floats, clusters: int, bounded: bool = False
     ) -> tuple[Statistic, float | None]:
@@ -302,19 +312,15 @@ may stand where the exact one is 0.98. From about ten units on it comes near the
 """
 
 
-def caution(units: Mapping[str, int]) -> str | None:
-    """Write the caution for figures of too few units, by the name of what was judged; None where there are enough.
+def caution(units: Mapping[str, int]) -> Iterator[str]:
+    """Yield the caution for figures of too few units, by the name of what was judged, unless there are enough.
 
-    >>> caution({"wit": 4, "tact": 80})
-    'fewer than 10 groups or items to resample on wit (4): only shares have an interval there, and no p-value is given'
+    >>> print(*caution({"wit": 4, "tact": 80}))
+    fewer than 10 groups or items to resample on wit (4): only shares have an interval there, and no p-value is given
     """
-    few = [f"{name} ({count})" for name, count in units.items() if is_few(count)]
-    if not few:
-        return None
-    return (
-        f"fewer than {FEWEST_UNITS} groups or items to resample on {', '.join(few)}: "
-        "only shares have an interval there, and no p-value is given"
-    )
+    if few := ", ".join(f"{name} ({count})" for name, count in units.items() if is_few(count)):
+        no_figures = "only shares have an interval there, and no p-value is given"
+        yield f"fewer than {FEWEST_UNITS} groups or items to resample on {few}: {no_figures}"
 
 
 def is_few(units: int) -> bool:

@@ -18,7 +18,6 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import chain
-from typing import NamedTuple
 
 import numpy as np
 
@@ -185,14 +184,18 @@ Pair = tuple[Sample, Sample]
 """Two judges' samples of the same rows."""
 
 
-class PairedDifference(NamedTuple):
-    """Holds the difference of two judges by one metric, on one aspect or averaged over several.
+@dataclass(frozen=True)
+class Difference:
+    """Compares two judges by one metric on the same rows, of one aspect or averaged over several.
 
     Attributes:
         first, second: each judge's metric. Within groups both are of the groups in which both have a correlation; where
             there is no such group, and so no difference, each has its own.
         difference: the first's less the second's, with its interval.
         p: two-sided, by the same standard error.
+        adjusted: ``p`` by Holm's method among all pairs on this subject and metric.
+        adjusted_to_base: ``p`` by Holm's method among the pairs with the base on this subject and metric; ``None``
+            where neither is the base.
         needed: so many clusters would tell the difference seen from chance, about: at 5 %, four times in five. ``None``
             where the standard error cannot be seen, or there is no difference.
         clusters: how many count; within groups, those in which both have a correlation.
@@ -201,12 +204,14 @@ class PairedDifference(NamedTuple):
     first: float | None
     second: float | None
     difference: Statistic
-    p: float | None
-    needed: int | None
-    clusters: int
+    p: float | None = None
+    adjusted: float | None = None
+    adjusted_to_base: float | None = None
+    needed: int | None = None
+    clusters: int = 0
 
 
-def paired_difference(pairs: Sequence[Pair], metric: str) -> PairedDifference:
+def paired_difference(pairs: Sequence[Pair], metric: str) -> Difference:
     """Compare two judges by one metric on the same rows.
 
     Two that group their rows differently have no resamples in common, and neither have aspects with different clusters:
@@ -241,7 +246,7 @@ def paired_difference(pairs: Sequence[Pair], metric: str) -> PairedDifference:
         # The standard error that was seen shrinks with the square root of their number (Cohen 1988, section 2.4).
         error = float(known.std(ddof=1)) * math.sqrt(clusters / (clusters - 1))
         needed = max(FEWEST_UNITS, math.ceil(clusters * (_BOTH_QUANTILES * error / apart) ** 2))
-    return PairedDifference(first, second, difference, p, needed, clusters)
+    return Difference(first, second, difference, p, needed=needed, clusters=clusters)
 
 
 def _compared(first: Sample, second: Sample, metric: str) -> tuple[float | None, float | None, float | None]:

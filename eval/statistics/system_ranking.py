@@ -34,7 +34,6 @@ class SystemRanking(NamedTuple):
     """Holds a judge's figures of systems beside people's, from the same rows.
 
     Attributes:
-        method: ``bradley_terry`` or ``mean``.
         judge, human: by system the strength or the mean score with its interval, the best first; ``human`` is empty
             where people have none.
         correlations: Pearson, Spearman and Kendall between both sides' figures over the systems, without an interval;
@@ -42,7 +41,6 @@ class SystemRanking(NamedTuple):
         problem: why the judge has no figures, in plain words; ``None`` where it has.
     """
 
-    method: str
     judge: Mapping[str, Statistic]
     human: Mapping[str, Statistic]
     correlations: Mapping[str, Statistic]
@@ -75,7 +73,7 @@ def rank_by_scores(
         for column in (judged[counted], human[counted])
         if not np.isnan(column).any()
     ]
-    return _ranking("mean", [names[number] for number in present], sides)
+    return _ranking([names[number] for number in present], sides)
 
 
 def rank_by_verdicts(
@@ -108,7 +106,7 @@ def rank_by_verdicts(
     problem = games[0].problem(shown) if not shown or sides[0][0].value is None else None
     if len(counted) and not np.isnan(human[counted]).any():
         sides.append(games[1].figures(resampling))
-    return _ranking("bradley_terry", shown, sides, problem)
+    return _ranking(shown, sides, problem)
 
 
 def _counted(human: Floats) -> Units:
@@ -119,7 +117,7 @@ def _counted(human: Floats) -> Units:
 
 
 def _ranking(
-    method: str, names: Sequence[str], sides: Sequence[Sequence[Statistic]], problem: str | None = None
+    names: Sequence[str], sides: Sequence[Sequence[Statistic]], problem: str | None = None
 ) -> SystemRanking:
     """Order the systems, and correlate the figures of both sides: the judge's, and people's if they have any.
 
@@ -140,7 +138,7 @@ def _ranking(
         values = [np.array([figure.value for figure in side], dtype=float) for side in sides]
         correlations = {name: Statistic(correlation(name, *values)) for name in STATISTICS}
     judge, human = ordered
-    return SystemRanking(method, judge, human, correlations, problem)
+    return SystemRanking(judge, human, correlations, problem)
 
 
 class _Games:

@@ -3,7 +3,7 @@
 ``measure`` computes them over a dataset and gives what a run gives; ``docs/metrics.md`` says how.
 """
 
-from .measuring import METRICS, find_metric, measure
-from .reference_metrics import Metric
-
-__all__ = ["METRICS", "Metric", "find_metric", "measure"]
+from .measuring import METRICS as METRICS
+from .measuring import find_metric as find_metric
+from .measuring import measure as measure
+from .reference_metrics import Metric as Metric

@@ -20,23 +20,11 @@ own_words                  a reply without reasoning, quotations and markup
 provenance                 which statements are the agent's own, and which it reprints, reports or disowns
 """
 
-from __future__ import annotations
-
-from ...state.errors import ReplyError
-from .own_words import LONGEST_READ_WHOLE
-from .pairs import read_pair
-from .scores import read_score
-from .shown import Shown
-from .statements import contains_no_issue, declares_no_issue
-from .votes import read_vote
-
-__all__ = [
-    "LONGEST_READ_WHOLE",
-    "ReplyError",
-    "Shown",
-    "contains_no_issue",
-    "declares_no_issue",
-    "read_pair",
-    "read_score",
-    "read_vote",
-]
+from ...state.errors import ReplyError as ReplyError
+from .own_words import LONGEST_READ_WHOLE as LONGEST_READ_WHOLE
+from .pairs import read_pair as read_pair
+from .scores import read_score as read_score
+from .shown import Shown as Shown
+from .statements import contains_no_issue as contains_no_issue
+from .statements import declares_no_issue as declares_no_issue
+from .votes import read_vote as read_vote

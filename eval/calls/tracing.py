@@ -63,8 +63,12 @@ def traced(
         yield calls, judge
         return
     spans = Spans(provider, calls)
-    with spans.run(manifest, counts):
-        yield spans, spans.verdicts(judge)
+    about = {"run": manifest["run"], "protocols": list(manifest["protocols"]), "data": manifest["data"]["name"]}
+    with spans.open("run", about) as span:
+        try:
+            yield spans, spans.verdicts(judge)
+        finally:
+            _set(span, counts.summary())
 
 
 def process_provider() -> TracerProvider | None:
@@ -175,21 +179,11 @@ class Spans(CallMiddleware):
         # Prompts and replies go on spans then; with "event_only" they would go on events.
         self._with_words = os.environ.get(CONTENT, "").lower() in {"true", "span_only", "span_and_event"}
 
-    @contextmanager
-    def run(self, manifest: Mapping[str, Any], counts: ProgressCounters) -> Iterator[None]:
-        """Open the span of the run, which all its other spans are inside of."""
-        protocols, data = list(manifest["protocols"]), manifest["data"]["name"]
-        with self._open("run", {"run": manifest["run"], "protocols": protocols, "data": data}) as span:
-            try:
-                yield
-            finally:
-                _set(span, counts.summary())
-
     def verdicts(self, judge: JudgeItem) -> JudgeItem:
         """Wrap the function that judges an item, so that each verdict has a span around it."""
 
         async def traced(graph: Graph, key: Key, item: Item, aspect: Aspect | None) -> Result | None:
-            with self._open(f"verdict {key.protocol}", key._asdict()) as span:
+            with self.open(f"verdict {key.protocol}", key._asdict()) as span:
                 result = await judge(graph, key, item, aspect)
                 if span.is_recording():
                     _conclude(span, result)
@@ -198,7 +192,7 @@ class Spans(CallMiddleware):
         return traced
 
     @contextmanager
-    def _open(self, name: str, about: Mapping[str, Any], **kind: SpanKind) -> Iterator[Span]:
+    def open(self, name: str, about: Mapping[str, Any], **kind: SpanKind) -> Iterator[Span]:
         """Open a span with these attributes; an error that ends it is named on it, without keys."""
         # Errors are described here: the SDK would send their tracebacks, with whatever stands in them.
         quiet: dict[str, Any] = {"record_exception": False, "set_status_on_exception": False, **kind}
@@ -218,7 +212,7 @@ class Spans(CallMiddleware):
         # A label is such as "openai:gpt-4o-mini?temperature=0"; a model without a provider stands for both.
         provider, _, model = call.model.label.partition("?")[0].rpartition(":")
         asked_by = {name: call.metadata.get(name) for name in ("role", "round", "sample", "repair")}
-        with self._open(f"chat {model}", asked_by, kind=SpanKind.CLIENT) as span:
+        with self.open(f"chat {model}", asked_by, kind=SpanKind.CLIENT) as span:
             if not span.is_recording():
                 return await self._calls(call, send)
             _set(span, _request(call, _PROVIDERS.get(provider, provider or model), model), "gen_ai")

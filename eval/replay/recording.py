@@ -50,8 +50,7 @@ class Recording(ABC):
     models: tuple[str, ...]
     dataset: Dataset
     _units: Collection[Unit]
-    _aspects: Mapping[str, object]
-    """The recorded aspects by their names, without the prefix of a family."""
+    """What replies are recorded for, in their order; aspects are named without the prefix of a family."""
 
     @abstractmethod
     def of(self, key: Key) -> Recorded:
@@ -67,8 +66,9 @@ class Recording(ABC):
         Raises:
             UsageError, DataError: as ``choose_aspects``.
         """
-        recorded = [] if dataset.kind == "compare" else list(self._aspects)
-        return choose_aspects(dataset, list(names) or recorded)
+        units = () if dataset.kind == "compare" else self._units
+        recorded = dict.fromkeys(aspect for _, aspect in units if aspect is not None)
+        return choose_aspects(dataset, list(names or recorded))
 
     @abstractmethod
     def settings(self, protocol: str, known: type[Settings], given: Mapping[str, Any]) -> dict[str, Any]:

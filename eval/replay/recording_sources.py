@@ -121,7 +121,6 @@ class RecordedFile(Recording):
         file = RowFile(path)
         self._units = self._replies = dict[Unit, dict[TurnKey, RecordedReply]]()
         self._names: dict[str, str] = {}
-        self._aspects: dict[str, str] = {}
         # What the first line of an item says of it holds for all its aspects.
         rows, abouts = ItemRows(), dict[str, About]()
         family, models = "", dict[str, None]()
@@ -136,7 +135,6 @@ class RecordedFile(Recording):
                 if own and family not in ("", own):
                     raise DataError(f"{place}: a file cannot mix aspects of {family} and of {own}")
                 family = own or family
-                self._aspects.setdefault(line.unit[1] or "", line.aspect)
             known = abouts.setdefault(line.item, line.about())
             note_item(rows, line.unit, line.group, line.human, known)
             if line.model is not None:
@@ -279,7 +277,7 @@ class PastRun(Recording):
         self._places: dict[Key, int] = {}
         recorded = self._manifest.get("aspects", ())
         self._aspects: dict[str, Aspect] = {row["name"]: Aspect.model_validate(row) for row in recorded}
-        self._units: set[Unit] = set()
+        self._units = dict[Unit, None]()
         rows: ItemRows = {}
         for place, head in enumerate(self._results.heads()):
             key = Key(head["item"], head["aspect"], head["protocol"], head["repeat"])
@@ -287,7 +285,7 @@ class PastRun(Recording):
             # Protocols and repeats have the same labels: the first result of an item and aspect stands for all.
             if key[:2] not in self._units:
                 known = cast("About", {name: head[name] for name in About.__annotations__})
-                self._units.add(key[:2])
+                self._units[key[:2]] = None
                 note_item(rows, key[:2], head["group"], head["human"], known)
         if not self._places:
             raise DataError(f"{folder}: holds no results to replay")

@@ -20,6 +20,7 @@ from jurygraph.eval.calls.shutdown import StopSignal
 from jurygraph.eval.plan.plan import plan
 from jurygraph.eval.results.config import RunConfig
 from jurygraph.eval.run.runner import execute
+from jurygraph.nodes.models import responses
 from jurygraph.state import UsageError
 
 from .loopback import Answer, Failure, Provider, Request, Text
@@ -43,9 +44,7 @@ def scores(folder: Path, count: int = 5) -> Path:
 
 def pairs(folder: Path, count: int) -> Path:
     wrong = {"answer_2": "No idea.", "human": 1}
-    rows = [
-        {"id": f"p{n}", "question": f"Why {n}?", "answer_1": f"Since {n}.", **wrong} for n in range(count)
-    ]
+    rows = [{"id": f"p{n}", "question": f"Why {n}?", "answer_1": f"So {n}.", **wrong} for n in range(count)]
     return write_lines(folder / "pairs.jsonl", rows)
 
 
@@ -302,15 +301,19 @@ def test_an_interrupted_run_tells_what_goes_on_and_collects_it(provider: Provide
 
 
 @pytest.mark.parametrize("most", [3, 7])
-def test_the_wave_that_fits_is_sent_and_no_more(provider: Provider, tmp_path: Path, most: int) -> None:
+def test_the_wave_that_fits_is_sent_and_no_more(
+    provider: Provider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
     options: dict[str, Any] = {"models": MODEL, "out": tmp_path / "out", "batch": True}
-    stopped = evaluate("debate", scores(tmp_path), **options, max_calls=most)
-    assert (stopped.stopped, len(provider.requests)) == ("budget", most)
-    again = evaluate("debate", scores(tmp_path), **options, max_calls=most)
-    assert (again.stopped, len(provider.requests)) == ("budget", most)
+    for _ in range(2):
+        stopped = evaluate("debate", scores(tmp_path), **options, max_calls=most)
+        assert (stopped.stopped, len(provider.requests)) == ("budget", most)
     whole = evaluate("debate", scores(tmp_path), **options)
     assert max(Counter(provider.batches.sent()).values()) == 1
     assert lines(whole) == lines(evaluate("debate", scores(tmp_path), models=MODEL), half=True)
+    monkeypatch.setattr(responses, "ending_of", None)  # replies that cannot be read are paid for all the same
+    options["out"] = tmp_path / "unread"
+    assert evaluate("single", scores(tmp_path, 9), **options, max_calls=most).stopped == "budget"
 
 
 def test_dollars_are_counted_at_half_the_price(provider: Provider, tmp_path: Path) -> None:
@@ -364,13 +367,9 @@ def test_an_unreadable_reply_is_repaired_in_a_later_wave(provider: Provider, tmp
 
 def test_the_estimate_is_at_half_the_price(provider: Provider, tmp_path: Path) -> None:
     command = ["run", "single", "--data", str(scores(tmp_path, 500)), "--model", MODEL["*"], "--dry-run"]
-    costs = []
-    for more in ([], ["--batch"]):
-        told = in_this_process(*command, *more, cwd=tmp_path).stdout
-        costs.append([float(cost) for cost in re.findall(r"\$([\d.]+)", told)])
+    told = [in_this_process(*command, *more, cwd=tmp_path).stdout for more in ([], ["--batch"])]
+    costs = [[float(cost) for cost in re.findall(r"\$([\d.]+)", words)] for words in told]
     assert costs[0]
     assert costs[1] == pytest.approx([cost / 2 for cost in costs[0]], abs=0.01)
-    assert {method for method, _ in provider.batches.asked} <= {"GET"}, (
-        "more than what the server can was asked"
-    )
+    assert {method for method, _ in provider.batches.asked} <= {"GET"}, "more was asked than what there is"
     assert not provider.requests

@@ -127,7 +127,9 @@ class BatchPipeline(LivePipeline):
         try:
             reply = await send(call)
         except UnreadResponseError as error:
-            await self._journal.keep(key, unread_entry(call, error))
+            unread = unread_entry(call, error)
+            self._charge(call, unread.usage, self._budget.estimate(call))
+            await self._journal.keep(key, unread)
             raise
         except ModelCallError as error:
             # It is made again in a later wave, if that makes sense, and not for ever.

@@ -42,7 +42,6 @@ class AnthropicBatches(BatchProvider):
     client, named = "_async_client", "anthropic "
 
     def __init__(self, chat: BaseChatModel) -> None:
-        super().__init__(chat)
         self.use(self.client_of(for_running_loop(chat)), once_seconds=UPLOAD_SECONDS)
 
     @staticmethod

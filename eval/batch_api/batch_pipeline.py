@@ -226,10 +226,10 @@ async def providers(plan: Plan) -> dict[str, BatchProvider]:
     by_address: dict[str, BatchProvider] = {}
     for spec in {model for model in _chosen(plan) if isinstance(model, ModelSpec)}:
         if spec.name.startswith(_PROVIDERS):
-            model = await asyncio.to_thread(load, spec, loop)
+            chat = (await asyncio.to_thread(load, spec, loop)).chat
             await hold_connections()
-            provider = provider_class(model.chat)(model.chat)
-            by_address[provider.address] = provider
+            batches = provider_class(chat)
+            by_address[batches.address_of(chat)] = batches(chat)
     return by_address
 
 

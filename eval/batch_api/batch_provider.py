@@ -144,18 +144,16 @@ class BatchProvider(ABC):
         file_bytes: the most bytes of requests that one batch may have.
         client: under which name a chat model has the client of its provider's package.
         named: what stands before the address, where addresses of several providers might look alike.
-        address: what tells this provider and address from all others.
     """
 
     errors: ClassVar[tuple[type[Exception], ...]]
     file_bytes: ClassVar[int]
     client: ClassVar[str]
     named: ClassVar[str] = ""
-    address: str
 
+    @abstractmethod
     def __init__(self, chat: BaseChatModel) -> None:
         """Take address, key and connections over from a chat model."""
-        self.address = self.address_of(chat)
 
     def use(self, client: Any, once_seconds: float) -> None:
         """Make requests with the client of a provider's package (``AsyncOpenAI`` and its like)."""
@@ -256,7 +254,7 @@ class BatchProvider(ABC):
 
     @classmethod
     def address_of(cls, chat: BaseChatModel) -> str:
-        """Return the address of the provider that a chat model asks."""
+        """Return what tells the provider and the address that a chat model asks from all others."""
         return f"{cls.named}{cls.client_of(chat).base_url}"
 
     @staticmethod

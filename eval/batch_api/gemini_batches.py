@@ -35,7 +35,6 @@ class GeminiBatches(BatchProvider):
     client = "client"
 
     def __init__(self, chat: BaseChatModel) -> None:
-        super().__init__(chat)
         client = self.client_of(chat)
         if client.vertexai:
             raise UsageError("models on Vertex AI cannot be used in batches; those of Gemini's own API can")

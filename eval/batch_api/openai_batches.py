@@ -28,7 +28,6 @@ class OpenAIBatches(BatchProvider):
     client = "root_async_client"
 
     def __init__(self, chat: BaseChatModel) -> None:
-        super().__init__(chat)
         self.use(self.client_of(chat), once_seconds=SECONDS)
 
     async def upload(self, path: Path) -> str:

@@ -63,8 +63,8 @@ def traced(
         yield calls, judge
         return
     spans = Spans(provider, calls)
-    about = {"run": manifest["run"], "protocols": list(manifest["protocols"]), "data": manifest["data"]["name"]}
-    with spans.open("run", about) as span:
+    protocols, data = list(manifest["protocols"]), manifest["data"]["name"]
+    with spans.open("run", {"run": manifest["run"], "protocols": protocols, "data": data}) as span:
         try:
             yield spans, spans.verdicts(judge)
         finally:

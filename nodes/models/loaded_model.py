@@ -43,7 +43,6 @@ from .model_chains import (
     Chain,
     Identity,
     chats_in,
-    fallbacks_in,
     label_of,
     naming_writer,
     with_each,
@@ -111,13 +110,11 @@ class LoadedModel:
     A chat model that is ``shared`` may be in use on other event loops as well.
     """
 
-    def __init__(
-        self, label: str, chain: Chain, identity: Identity, serving: Serving, shared: bool = False
-    ) -> None:
+    def __init__(self, chain: Chain, identity: Identity, serving: Serving, shared: bool = False) -> None:
         self.dropped: set[str] = set()
         self._take(chain)
         remember_secrets(self.chats)
-        self.label, self.identity = label, identity
+        self.label, self.identity = str(identity["name"]), identity
         self.plays_roles = isinstance(self.chat, OfflineJudge | ScriptedModel)
         # The forms that the client has, and the clients of all fallbacks; strictest first.
         first, *others = ([*capabilities.forms_of(chat)] for chat in self.chats)
@@ -208,7 +205,7 @@ class LoadedModel:
         key = (temperature, max_tokens)
         if key not in self._tuned:
             chain = with_each(self._chain, lambda chat: _with(chat, given))
-            tuned = LoadedModel(self.label, chain, {**self.identity, **given}, self.serving, self._shared)
+            tuned = LoadedModel(chain, {**self.identity, **given}, self.serving, self._shared)
             for name in given:
                 if _field(self.chat, name) is None:
                     tuned._warn_of_missing(name)
@@ -228,9 +225,10 @@ class LoadedModel:
 
     def gives(self, what: str) -> bool:
         """Tell whether it can be asked for several replies at once, for log-probabilities, or for one of a list."""
+        chain = self._chain
+        asked = chain.bound if isinstance(chain, RunnableBinding) else chain
         # Through retries and fallbacks comes one message.
-        direct = isinstance(self._chain, BaseChatModel | RunnableBinding) and not fallbacks_in(self._chain)
-        if what in self.dropped or not direct:
+        if what in self.dropped or not isinstance(asked, BaseChatModel):
             return False
         if what == CHOICES:
             return bool(capabilities.choice_options(self.chat, (1,)))

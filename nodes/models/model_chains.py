@@ -228,7 +228,7 @@ def identity_of_chain(chain: Chain) -> Identity:
     kind, secret = type(chat), chat.lc_secrets
     known = {**chat._identifying_params, **{name: getattr(chat, name, None) for name in kind.model_fields}}
     parameters = _plain({name: value for name, value in known.items() if name not in secret})
-    identity = {"name": label_of(chat), "class": f"{kind.__module__}.{kind.__qualname__}"}
+    identity: dict[str, Any] = {"name": label_of(chat), "class": f"{kind.__module__}.{kind.__qualname__}"}
     identity["parameters"] = parameters
     if bound := _plain(parameters_in(chain)):
         identity["bound"] = bound

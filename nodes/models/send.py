@@ -384,9 +384,9 @@ async def _messages(call: Call, form: Form) -> list[BaseMessage]:
         prompt = next(message.text for message in call.messages if isinstance(message, HumanMessage))
         messages = with_marks(messages, prompt, call.repeated, marks)
     # What is bound is passed on below; a chain, as ``with_structured_output`` makes it, has nothing bound to it.
-    chat, options, own_config = runnable, {}, RunnableConfig()
+    chat, options, own_config = runnable, dict[str, Any](), RunnableConfig()
     if isinstance(runnable, RunnableBinding):
-        chat, options, own_config = runnable.bound, runnable.kwargs, runnable.config
+        chat, options, own_config = runnable.bound, {**runnable.kwargs}, runnable.config
     complete = getattr(chat, "complete", None)
     if not isinstance(chat, BaseChatModel) or complete is None or own_config or _is_observed(chat):
         config = ensure_config({"metadata": dict(call.metadata)})

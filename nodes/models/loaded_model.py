@@ -139,9 +139,7 @@ class LoadedModel:
         marked = len(ways) == 1 and CACHE not in self.dropped
         self.cache_marks: Marks | None = ways.pop() if marked else None
 
-    def runnable(
-        self, schema: Schema | None, parameters: Mapping[str, Any] | None = None, may_be_cached: bool = True
-    ) -> Asked:
+    def runnable(self, schema: Schema | None, parameters: Mapping[str, Any], may_be_cached: bool) -> Asked:
         """Return the runnable that gives a reply in this schema, or plain text where there is none.
 
         Args:
@@ -152,7 +150,7 @@ class LoadedModel:
         # One that is shared may be changed by its owner between two calls, or be called on another loop; one that plays
         # roles has nothing that calls set, and no connections.
         if self._shared and not self.plays_roles:
-            return self._runnable(schema, parameters or {}, may_be_cached)
+            return self._runnable(schema, parameters, may_be_cached)
         # Most calls are of one of a few kinds; all that decides about a runnable is in here.
         taken = self.form, self.bounds, frozenset(self.dropped)
         around = may_be_cached, get_llm_cache() is None, request_handler.get() is None
@@ -160,7 +158,7 @@ class LoadedModel:
         if kind not in self._runnables:
             if len(self._runnables) >= MOST_RUNNABLES:
                 self._runnables.clear()
-            self._runnables[kind] = self._runnable(schema, parameters or {}, may_be_cached)
+            self._runnables[kind] = self._runnable(schema, parameters, may_be_cached)
         return self._runnables[kind]
 
     def _runnable(self, schema: Schema | None, parameters: Mapping[str, Any], may_be_cached: bool) -> Asked:

@@ -346,9 +346,9 @@ def _parameter_to_drop(
         lasting = ContextOverflowError if fault.is_too_long else ModelCallError
         kind = TransientCallError if fault.retryable else lasting
         about = {name: getattr(fault, name) for name in ("rate_limited", "retry_after", "may_be_billed")}
-        raise kind(problem, **about) from shown_cause(error, fault)
+        raise kind(problem, **about) from shown_cause(error)
     if parameter in (SEVERAL, LOGPROBS):
-        raise UnsupportedParameterError(problem, parameter) from shown_cause(error, fault)
+        raise UnsupportedParameterError(problem, parameter) from shown_cause(error)
     model.misformed = 0
     return parameter
 

@@ -252,10 +252,8 @@ def test_bound_parameters_are_sent_beside_the_form_of_the_reply(provider: Provid
 
 def test_a_model_with_retries(provider: Provider) -> None:
     provider.play(OVERLOADED, GOOD)
-    again = openai_chat(provider, max_retries=0).with_retry(
-        stop_after_attempt=2, wait_exponential_jitter=False
-    )
-    assert not OwnModel(again.bind(stop=["END"])).loaded().gives("n")
+    chat = openai_chat(provider, max_retries=0)
+    again = chat.with_retry(stop_after_attempt=2, wait_exponential_jitter=False)
     assert judged(again, temperature=0.3)[1] == OPENAI
     assert [request.parameters["temperature"] for request in provider.requests] == [0.3, 0.3]
 
@@ -275,7 +273,7 @@ def test_a_refused_parameter_is_dropped_inside_of_a_chain(provider: Provider) ->
     provider.play(by=lambda request: refusal if "temperature" in request.parameters else GOOD)
     chain = openai_chat(provider).with_retry(stop_after_attempt=1).bind(service_tier="flex")
     assert "takes no temperature" in judged(chain, temperature=0.3)[0].warnings[0]
-    assert len(provider.requests) == 2
+    assert (len(provider.requests), OwnModel(chain).loaded().gives("n")) == (2, False)
 
 
 def test_a_config_chooses_parameters_and_models(provider: Provider) -> None:

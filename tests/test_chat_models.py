@@ -17,6 +17,7 @@ from jurygraph.nodes.models.prices import cost_usd
 from jurygraph.state import ModelSpec, UsageError, Verdict
 from langchain.chat_models import init_chat_model
 from langchain_core.caches import InMemoryCache
+from langchain_core.callbacks import UsageMetadataCallbackHandler
 from langchain_core.globals import set_llm_cache
 from langchain_core.language_models import BaseChatModel
 from langchain_core.language_models.fake_chat_models import FakeListChatModel
@@ -242,10 +243,11 @@ def test_what_is_no_model_is_refused(models: Any) -> None:
 def test_bound_parameters_are_sent_beside_the_form_of_the_reply(provider: Provider) -> None:
     provider.play(by=scoring(4))
     bound = openai_chat(provider).bind(service_tier="flex", extra_body={"verbosity": "low"})
-    assert judged(bound)[1] == OPENAI
+    heard = UsageMetadataCallbackHandler()
+    assert judged(bound.with_config(callbacks=[heard]))[1] == OPENAI
     sent = provider.requests[0].parameters
     assert (sent["service_tier"], sent["verbosity"]) == ("flex", "low")
-    assert provider.requests[0].form == "score_reply"
+    assert (provider.requests[0].form, len(heard.usage_metadata)) == ("score_reply", 1)
 
 
 def test_a_model_with_retries(provider: Provider) -> None:
@@ -271,7 +273,7 @@ def test_a_refused_parameter_is_dropped_inside_of_a_chain(provider: Provider) ->
     provider.play(by=lambda request: refusal if "temperature" in request.parameters else GOOD)
     chain = openai_chat(provider).with_retry(stop_after_attempt=1).bind(service_tier="flex")
     assert "takes no temperature" in judged(chain, temperature=0.3)[0].warnings[0]
-    assert len(provider.requests) == 2
+    assert (len(provider.requests), OwnModel(chain).loaded().gives("n")) == (2, False)
 
 
 def test_a_config_chooses_parameters_and_models(provider: Provider) -> None:
@@ -281,12 +283,10 @@ def test_a_config_chooses_parameters_and_models(provider: Provider) -> None:
     for config in ({}, {"configurable": {"heat": 0.9}}, {"configurable": {"heat": 0.9}}, None):
         judged(heated, config)
     assert [request.parameters["temperature"] for request in provider.requests] == [0.1, 0.9, 0.9, 0.1]
-
     other = openai_chat(provider, "gpt-4o")
     chosen = openai_chat(provider).configurable_alternatives(ConfigurableField(id="judge"), other=other)
     assert judged(chosen)[1] == OPENAI
     assert judged(chosen, {"configurable": {"judge": "other"}})[1] == "openai:gpt-4o"
-
     unnamed: Any = init_chat_model()
     named = {"configurable": {"model": "gpt-4o", "model_provider": "openai"}}
     assert judged(unnamed, named)[1] == "openai:gpt-4o"

@@ -90,17 +90,15 @@ def _parameter(declared: Field[Any], kind: Any, name: str, description: str = ""
     # Numbers of ``RunConfig`` are above 0, where they may not be 0; "above 0" can be said of whole numbers alone.
     if "may_be_zero" in about:
         lowest = 0 if about["may_be_zero"] else 1 if kind in (int, int | None) else None
-    names = [about["name"]] if "name" in about else []
-    if not (takes_value or names):
-        # With its name given, a flag gets no "--no-..." beside it.
-        names = [f"--{name.replace('_', '-')}"]
+    # With its name given, a flag gets no "--no-..." beside it.
+    shown_name = about.get("name", f"--{name.replace('_', '-')}")
     # A flag takes no value; numbers of ``RunConfig`` have no placeholder of their own.
     metavar = about["metavar"] or ("N" if takes_value and "may_be_zero" in about else None)
     words = escape(about["description"] or description)
     made: Any = typer.Argument(metavar=metavar, help=words)
     if "is_argument" not in about:
         more: Any = {"min": lowest, "max": about.get("max"), "rich_help_panel": about.get("panel")}
-        made = typer.Option(*names, metavar=metavar, help=words, **more)
+        made = typer.Option(shown_name, metavar=metavar, help=words, **more)
     # Typer takes no union but that with ``None``; text or anything else is text.
     kind = str | None if isinstance(kind, UnionType) and str in get_args(kind) else kind
     default = Parameter.empty if declared.default is MISSING else declared.default

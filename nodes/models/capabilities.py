@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import pairwise
 from operator import itemgetter
@@ -76,80 +76,55 @@ def is_a(chat: BaseChatModel, name: str) -> bool:
 
 
 class _Client(NamedTuple):
-    """Say what a client's class takes.
+    """Say what a client's class takes (``clients`` in ``provider_words.toml``).
 
     Attributes:
         by_schema: the parameters that ask for JSON by a schema.
         any_json: those that ask for any JSON object.
-        tool_choice: the word by which the tool of this name must be called; None where there is none.
         bounds: the bounds that a schema may have, as far as is known.
         tool_bounds: those that a tool's may have.
     """
 
-    by_schema: Callable[[Any, Schema], Options] | None = None
-    any_json: Callable[[Any], Options] | None = None
-    tool_choice: Callable[[Any, str], str | None] = lambda _, title: title
+    by_schema: Options | None = None
+    any_json: Options | None = None
     bounds: Bounds = "all"
     tool_bounds: Bounds = "all"
 
 
-def _openai_format(chat: BaseChatModel, wanted: Options) -> Options:
-    if not speaks_chat_completions(chat):
-        return {"response_format": wanted}
-    # In ``extra_body``, since on a ``response_format`` the client acts itself: it parses the reply, and loses one that
-    # was cut off. What the caller has put there stays.
-    return {"extra_body": {**(getattr(chat, "extra_body", None) or {}), "response_format": wanted}}
-
-
-def _json_schema(chat: BaseChatModel, schema: Schema) -> Options:
-    """Return OpenAI's words for a schema, which others use as well."""
-    # Groq holds a few models strictly to a schema, and refuses to try with others.
-    strict = not is_a(chat, "ChatGroq") or "gpt-oss" in str(getattr(chat, "model_name", ""))
-    title = schema.get("title", "rating")
-    return {"type": "json_schema", "json_schema": {"name": title, "schema": schema, "strict": strict}}
-
-
-def _aws_schema(_chat: Any, schema: Schema) -> Options:
-    structure = {"jsonSchema": {"schema": json.dumps(schema), "name": schema["title"]}}
-    return {"output_config": {"textFormat": {"type": "json_schema", "structure": structure}}}
-
-
-def _aws_tool_choice(chat: Any, _title: str) -> str | None:
-    allowed = getattr(chat, "supports_tool_choice_values", None) or ()
-    return next((way for way in ("any", "auto") if way in allowed), None)
-
-
-_ANY_JSON = {"type": "json_object"}
-_GEMINI_JSON = {"response_mime_type": "application/json"}
-_FORMAT = "response_format"
-_GROQ = _Client(lambda chat, schema: {_FORMAT: _json_schema(chat, schema)}, lambda _: {_FORMAT: _ANY_JSON})
-_CLIENTS = {
-    "BaseChatOpenAI": _Client(
-        by_schema=lambda chat, schema: _openai_format(chat, _json_schema(chat, schema)),
-        any_json=lambda chat: _openai_format(chat, _ANY_JSON),
-    ),
-    "ChatGoogleGenerativeAI": _Client(
-        by_schema=lambda _, schema: {**_GEMINI_JSON, "response_json_schema": schema},
-        any_json=lambda _: _GEMINI_JSON,
-        bounds="lists",  # it takes some of numbers, and no lengths of texts
-        tool_bounds="none",  # its tools know lists of texts alone
-    ),
-    "ChatAnthropic": _Client(
-        by_schema=lambda _, schema: {"output_config": {"format": {"type": "json_schema", "schema": schema}}},
-        bounds="lists",  # it takes no ranges
-    ),
-    "ChatBedrockConverse": _Client(_aws_schema, tool_choice=_aws_tool_choice, bounds="lists"),
-    "ChatOllama": _Client(lambda _, schema: {"format": schema}, lambda _: {"format": "json"}),
-    # It has no word for a certain tool: with one alone, any is the same.
-    "ChatMistralAI": _GROQ._replace(tool_choice=lambda _chat, _title: "any"),
-    "ChatGroq": _GROQ,
-}
+_CLIENTS = {name: _Client(**facts) for name, facts in WORDS["clients"].items()}
 """From a class's name to what is known of it; all that derive from it are like it."""
 
 
 @cache
 def _client_of(kind: type) -> _Client:
     return next((facts for name, facts in _CLIENTS.items() if name in _base_names(kind)), _Client())
+
+
+def _json_options(chat: BaseChatModel, template: Options, schema: Schema) -> Options:
+    """Return the parameters that ask for JSON of a template in the table that names the schema."""
+    strict = "gpt-oss" in str(getattr(chat, "model_name", ""))
+    meant = {"$schema": schema, "$text": json.dumps(schema), "$strict": strict}
+    options: Options = _filled(template, {**meant, "$title": schema.get("title", "rating")})
+    if not speaks_chat_completions(chat):
+        return options
+    # In ``extra_body``, since on a ``response_format`` the client acts itself: it parses the reply, and loses one that
+    # was cut off. What the caller has put there stays.
+    return {"extra_body": {**(getattr(chat, "extra_body", None) or {}), **options}}
+
+
+def _filled(template: Any, values: Mapping[str, Any]) -> Any:
+    if isinstance(template, dict):
+        return {name: _filled(inner, values) for name, inner in template.items()}
+    return values.get(template, template)
+
+
+def _tool_choice(chat: Any, title: str) -> str | None:
+    """Return the word by which the only tool, of this name, must be called; None where there is none."""
+    if is_a(chat, "ChatBedrockConverse"):
+        allowed = chat.supports_tool_choice_values or ()
+        return next((way for way in ("any", "auto") if way in allowed), None)
+    # Mistral's client has no word for a certain tool: with one alone, any is the same.
+    return "any" if is_a(chat, "ChatMistralAI") else title
 
 
 # Forms
@@ -183,14 +158,14 @@ def asked_in_form(chat: BaseChatModel, schema: Schema, form: Form, bounds: Bound
     """
     facts, schema = _client_of(type(chat)), with_bounds(schema, bounds)
     if form == "tool":
-        choice = facts.tool_choice(chat, schema["title"])
+        choice = _tool_choice(chat, schema["title"])
         tool = with_bounds(schema, facts.tool_bounds)
         return chat.bind_tools([tool], **({} if choice is None else {"tool_choice": choice}))
     if form == "json" and facts.any_json:
-        return chat.bind(**facts.any_json(chat))
+        return chat.bind(**_json_options(chat, facts.any_json, schema))
     if form == "schema":
         if facts.by_schema and not _is_before_schemas(chat):
-            return chat.bind(**facts.by_schema(chat, schema))
+            return chat.bind(**_json_options(chat, facts.by_schema, schema))
         whole: Runnable[Any, Any] = chat.with_structured_output(dict(schema), include_raw=True)
         return whole | itemgetter("raw")
     return chat
@@ -206,7 +181,7 @@ def choice_options(chat: BaseChatModel, numbers: Sequence[int]) -> Options:
     by_schema = _client_of(type(chat)).by_schema
     if by_schema is None or not (of_server or is_a(chat, "ChatOllama")):
         return {}
-    return by_schema(chat, {"type": "integer", "enum": [*numbers]})
+    return _json_options(chat, by_schema, {"type": "integer", "enum": [*numbers]})
 
 
 def adapted(messages: Messages, schema: Schema | None, form: Form, *, folded: bool) -> list[BaseMessage]:

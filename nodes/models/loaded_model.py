@@ -43,7 +43,6 @@ from .model_chains import (
     Chain,
     Identity,
     chats_in,
-    fallbacks_in,
     label_of,
     naming_writer,
     with_each,
@@ -111,13 +110,11 @@ class LoadedModel:
     A chat model that is ``shared`` may be in use on other event loops as well.
     """
 
-    def __init__(
-        self, label: str, chain: Chain, identity: Identity, serving: Serving, shared: bool = False
-    ) -> None:
+    def __init__(self, chain: Chain, identity: Identity, serving: Serving, shared: bool = False) -> None:
         self.dropped: set[str] = set()
         self._take(chain)
         remember_secrets(self.chats)
-        self.label, self.identity = label, identity
+        self.label, self.identity = str(identity["name"]), identity
         self.plays_roles = isinstance(self.chat, OfflineJudge | ScriptedModel)
         # The forms that the client has, and the clients of all fallbacks; strictest first.
         first, *others = ([*capabilities.forms_of(chat)] for chat in self.chats)
@@ -142,9 +139,7 @@ class LoadedModel:
         marked = len(ways) == 1 and CACHE not in self.dropped
         self.cache_marks: Marks | None = ways.pop() if marked else None
 
-    def runnable(
-        self, schema: Schema | None, parameters: Mapping[str, Any] | None = None, may_be_cached: bool = True
-    ) -> Asked:
+    def runnable(self, schema: Schema | None, parameters: Mapping[str, Any], may_be_cached: bool) -> Asked:
         """Return the runnable that gives a reply in this schema, or plain text where there is none.
 
         Args:
@@ -155,7 +150,7 @@ class LoadedModel:
         # One that is shared may be changed by its owner between two calls, or be called on another loop; one that plays
         # roles has nothing that calls set, and no connections.
         if self._shared and not self.plays_roles:
-            return self._runnable(schema, parameters or {}, may_be_cached)
+            return self._runnable(schema, parameters, may_be_cached)
         # Most calls are of one of a few kinds; all that decides about a runnable is in here.
         taken = self.form, self.bounds, frozenset(self.dropped)
         around = may_be_cached, get_llm_cache() is None, request_handler.get() is None
@@ -163,7 +158,7 @@ class LoadedModel:
         if kind not in self._runnables:
             if len(self._runnables) >= MOST_RUNNABLES:
                 self._runnables.clear()
-            self._runnables[kind] = self._runnable(schema, parameters or {}, may_be_cached)
+            self._runnables[kind] = self._runnable(schema, parameters, may_be_cached)
         return self._runnables[kind]
 
     def _runnable(self, schema: Schema | None, parameters: Mapping[str, Any], may_be_cached: bool) -> Asked:
@@ -208,7 +203,7 @@ class LoadedModel:
         key = (temperature, max_tokens)
         if key not in self._tuned:
             chain = with_each(self._chain, lambda chat: _with(chat, given))
-            tuned = LoadedModel(self.label, chain, {**self.identity, **given}, self.serving, self._shared)
+            tuned = LoadedModel(chain, {**self.identity, **given}, self.serving, self._shared)
             for name in given:
                 if _field(self.chat, name) is None:
                     tuned._warn_of_missing(name)
@@ -228,9 +223,10 @@ class LoadedModel:
 
     def gives(self, what: str) -> bool:
         """Tell whether it can be asked for several replies at once, for log-probabilities, or for one of a list."""
+        chain = self._chain
+        asked = chain.bound if isinstance(chain, RunnableBinding) else chain
         # Through retries and fallbacks comes one message.
-        direct = isinstance(self._chain, BaseChatModel | RunnableBinding) and not fallbacks_in(self._chain)
-        if what in self.dropped or not direct:
+        if what in self.dropped or not isinstance(asked, BaseChatModel):
             return False
         if what == CHOICES:
             return bool(capabilities.choice_options(self.chat, (1,)))

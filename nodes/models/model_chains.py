@@ -211,28 +211,29 @@ def identity_of_name(spec: ModelSpec) -> Identity:
     return {name: value for name, value in known.items() if name not in spec.more or _may_matter(name)}
 
 
-def identity_of_chain(label: str, chain: Chain) -> Identity:
+def identity_of_chain(chain: Chain) -> Identity:
     """Return the identity of a chat model, with the parameters bound to it, and of its fallbacks.
 
     That of the object itself are its class, and every plain parameter that may matter to a reply.
 
     >>> from langchain_openai import ChatOpenAI
     >>> chat = ChatOpenAI(model="gpt-4o-mini", temperature=0.5, api_key="sk-1", base_url="http://127.0.0.1/v1")
-    >>> identity = identity_of_chain("openai:gpt-4o-mini", chat)
-    >>> identity["class"], identity["parameters"]
-    ('langchain_openai.chat_models.base.ChatOpenAI', {'model': 'gpt-4o-mini', 'model_name': 'gpt-4o-mini', \
-'temperature': 0.5})
+    >>> identity = identity_of_chain(chat)
+    >>> identity["name"], identity["class"]
+    ('openai:gpt-4o-mini', 'langchain_openai.chat_models.base.ChatOpenAI')
+    >>> identity["parameters"]
+    {'model': 'gpt-4o-mini', 'model_name': 'gpt-4o-mini', 'temperature': 0.5}
     """
     chat = next(chats_in(chain))
     kind, secret = type(chat), chat.lc_secrets
     known = {**chat._identifying_params, **{name: getattr(chat, name, None) for name in kind.model_fields}}
     parameters = _plain({name: value for name, value in known.items() if name not in secret})
-    identity = {"name": label, "class": f"{kind.__module__}.{kind.__qualname__}", "parameters": parameters}
+    identity: dict[str, Any] = {"name": label_of(chat), "class": f"{kind.__module__}.{kind.__qualname__}"}
+    identity["parameters"] = parameters
     if bound := _plain(parameters_in(chain)):
         identity["bound"] = bound
     if others := fallbacks_in(chain):
-        labelled = ((label_of(next(chats_in(fallback))), fallback) for fallback in others)
-        identity["fallbacks"] = [identity_of_chain(*fallback) for fallback in labelled]
+        identity["fallbacks"] = [*map(identity_of_chain, others)]
     return identity
 
 

@@ -173,7 +173,7 @@ class ProviderFault:
         return f"{line[:500]}{f' ({advice})' if advice else ''}"
 
 
-def shown_cause(error: BaseException, fault: ProviderFault | None = None) -> BaseException:
+def shown_cause(error: BaseException) -> BaseException:
     """Return what an error of ours may name as its cause: the provider's exception, unless it shows a key.
 
     A traceback prints the causes of an exception too; one that shows a key is replaced by the same in our words.
@@ -181,7 +181,7 @@ def shown_cause(error: BaseException, fault: ProviderFault | None = None) -> Bas
     shown = [str(part) for cause in _causes(error, printed=True) for part in (cause, *cause.args)]
     if all(redact(words) == words for words in shown):
         return error
-    fault = fault or ProviderFault(error)
+    fault = ProviderFault(error)
     return ResponseError(fault.message, fault.status or 0)
 
 

@@ -30,7 +30,7 @@ from . import local_model, prices
 from .capabilities import field_of
 from .connections import REDIRECT_HOOKS, close_with_loop, http_clients
 from .loaded_model import LoadedModel, Serving
-from .model_chains import Chain, chats_in, identity_of_chain, identity_of_name, label_of
+from .model_chains import Chain, identity_of_chain, identity_of_name
 from .provider_errors import shown_cause
 from .provider_words import WORDS
 
@@ -77,29 +77,17 @@ def loaded(spec: ModelSpec, loop: object) -> LoadedModel | None:
 
 def wrap(model: Chain) -> LoadedModel:
     """Make a loaded model of a model object of the caller's own, to be called on any event loop."""
-    label = label_of(next(chats_in(model)))
-    return LoadedModel(label, model, identity_of_chain(label, model), Serving(), shared=True)
+    return LoadedModel(model, identity_of_chain(model), Serving(), shared=True)
 
 
 _Made = tuple[LoadedModel, Sequence[Any]]
 """A model, and its HTTP clients, which are closed when the event loop ends."""
 
 
-def _made(
-    spec: ModelSpec, chat: BaseChatModel, *clients: Any, serving: Serving | None = None, **identity: str
-) -> _Made:
-    """Load a chat model that asks once and waits as long as it takes: retries and time limits are ``retry.py``'s.
-
-    Args:
-        spec: the name that its identity is made of.
-        chat: the chat model.
-        clients: its HTTP clients.
-        serving: what is known of it beforehand.
-        identity: what belongs to its identity beside the name.
-    """
-    known = serving or Serving(context=spec.context_window)
-    whole = {**identity_of_name(spec), **identity}
-    return LoadedModel(spec.name, chat, whole, known._replace(max_wait=spec.max_wait)), clients
+def _made(spec: ModelSpec, chat: BaseChatModel, *clients: Any) -> _Made:
+    """Load a chat model that asks once and waits as long as it takes: retries and time limits are ``retry.py``'s."""
+    serving = Serving(context=spec.context_window, max_wait=spec.max_wait)
+    return LoadedModel(chat, identity_of_name(spec), serving), clients
 
 
 def check(spec: ModelSpec) -> Callable[[], _Made]:
@@ -218,11 +206,13 @@ def _local(own: local_model.LocalParameters, others: ModelSpec) -> _Made:
     """Start the server of this process, if that has not been done, and make a client of it."""
     server = local_model.server(own)
     address = {"base_url": server.url, "api_key": SecretStr(server.key)}
-    serving = Serving(None if own.model_path else local_model.DISCLOSURE, own.slots, own.context)
+    warning = None if own.model_path else local_model.DISCLOSURE
+    serving = Serving(warning, at_once=own.slots, context=own.context, max_wait=others.max_wait)
     weights = own.weights
     # Name and size tell other weights, wherever they lie.
-    known = f"{weights.name}, {weights.stat().st_size} bytes"
-    return _made(others, *_openai(others, weights.stem, address), serving=serving, weights=known)
+    known = {"weights": f"{weights.name}, {weights.stat().st_size} bytes"}
+    chat, http = _openai(others, weights.stem, address)
+    return LoadedModel(chat, {**identity_of_name(others), **known}, serving), [http]
 
 
 # OpenAI serves these by its Responses API alone. LangChain itself knows of ``gpt-5-pro`` and codex.

@@ -19,8 +19,8 @@ from langchain_core.globals import get_llm_cache
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage, HumanMessage
 from langchain_core.outputs import ChatGeneration
-from langchain_core.runnables import RunnableBinding, ensure_config
-from langchain_core.runnables.config import var_child_runnable_config
+from langchain_core.runnables import RunnableBinding, RunnableConfig, ensure_config
+from langchain_core.runnables.config import merge_configs, var_child_runnable_config
 
 from ...state.errors import ContextOverflowError, ModelCallError, StoppedError, TransientCallError
 from ...state.transcript import NO_USAGE
@@ -346,9 +346,9 @@ def _parameter_to_drop(
         lasting = ContextOverflowError if fault.is_too_long else ModelCallError
         kind = TransientCallError if fault.retryable else lasting
         about = {name: getattr(fault, name) for name in ("rate_limited", "retry_after", "may_be_billed")}
-        raise kind(problem, **about) from shown_cause(error, fault)
+        raise kind(problem, **about) from shown_cause(error)
     if parameter in (SEVERAL, LOGPROBS):
-        raise UnsupportedParameterError(problem, parameter) from shown_cause(error, fault)
+        raise UnsupportedParameterError(problem, parameter) from shown_cause(error)
     model.misformed = 0
     return parameter
 
@@ -383,15 +383,16 @@ async def _messages(call: Call, form: Form) -> list[BaseMessage]:
     if call.repeated and (marks := model.cache_marks) and request_handler.get() is None:
         prompt = next(message.text for message in call.messages if isinstance(message, HumanMessage))
         messages = with_marks(messages, prompt, call.repeated, marks)
-    # Bound parameters are passed as keywords below; a chain, as ``with_structured_output`` makes it, has none.
-    chat, options = (
-        (runnable.bound, runnable.kwargs) if isinstance(runnable, RunnableBinding) else (runnable, {})
-    )
+    # What is bound is passed on below; a chain, as ``with_structured_output`` makes it, has nothing bound to it.
+    chat, options, own_config = runnable, dict[str, Any](), RunnableConfig()
+    if isinstance(runnable, RunnableBinding):
+        chat, options, own_config = runnable.bound, {**runnable.kwargs}, runnable.config
     complete = getattr(chat, "complete", None)
-    if not isinstance(chat, BaseChatModel) or complete is None or _is_observed(chat):
+    if not isinstance(chat, BaseChatModel) or complete is None or own_config or _is_observed(chat):
         config = ensure_config({"metadata": dict(call.metadata)})
         if not isinstance(chat, BaseChatModel):
             return [await runnable.ainvoke(messages, config)]
+        config = merge_configs(own_config, config)
         about: dict[str, Any] = {name: config.get(name) for name in ("callbacks", "tags", "metadata")}
         result = await chat.agenerate([messages], **about, **options)
         answers = [choice.message for choice in result.generations[0] if isinstance(choice, ChatGeneration)]

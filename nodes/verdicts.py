@@ -20,7 +20,7 @@ from ..state.errors import UsageError
 from ..state.graph_state import JudgeOutput, JudgeState
 from ..state.protocols import Protocol
 from ..state.settings import PositionSettings, Settings
-from ..state.tasks import TaskKind, parse_task
+from ..state.tasks import TEXTS, TaskKind, parse_task
 from ..state.transcript import RoleKind, Score, Turn, usage_of_turns
 from ..state.verdict import StopReason, Verdict, Winner, winner_of
 from ..state.verdict_warnings import repeated_words
@@ -246,10 +246,6 @@ def prepare(protocol: Protocol[Any], details: Details | None = None) -> Node:
     return prepare_task
 
 
-TEXTS = ("source", "fact", "candidate", "question", "reference", "answer_1", "answer_2")
-"""The texts of a task, in which a verdict warns of one that states a verdict itself."""
-
-
 def complete(_state: JudgeState, _settings: Any) -> StopReason:
     """Return the stop reason of a protocol that nothing cuts short."""
     return "complete"
@@ -275,6 +271,7 @@ def conclude(
 
     def verdict_of(state: JudgeState, settings: Any) -> Verdict:
         decision, repeated = decide(state, settings), repeated_words(state["transcript"])
+        # A text may state a verdict itself.
         texts = {name.replace("_", " "): state["task"].get(name) for name in TEXTS}
         stated = verdict_warnings(texts)
         explanation: dict[str, Any] = {}

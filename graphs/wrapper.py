@@ -20,6 +20,7 @@ from ..nodes.bound_judge import BoundJudge, Models, OwnModel, is_role, split_mod
 from ..nodes.models.loaded_model import LoadedModel
 from ..nodes.prompt_context import Prompts
 from ..nodes.server_rules import check_caller, check_size
+from ..nodes.verdicts import check_kind
 from ..state.errors import InputError, UsageError
 from ..state.graph_state import GraphState, JudgeOutput
 from ..state.protocols import CallsByRole, Can, Protocol
@@ -278,10 +279,7 @@ class Wrapper(StepGraph, Generic[WrapperSettingsT]):
         self.judges.check_calls(self.settings(), task.kind)
         for judge in self.judges.slots.values():
             graph, _ = judge.choose(context)
-            if task.kind not in (kinds := kinds_of(graph)):
-                raise UsageError(
-                    f"{graph.name} takes no task of the kind {task.kind!r}, only {' and '.join(kinds)}"
-                )
+            check_kind(task.kind, graph.name, kinds_of(graph))
 
     def judge(
         self,

@@ -11,6 +11,7 @@ run's context chooses: the part of it that concerns a judge is passed on (``Nest
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any, Generic, Literal, TypeVar, cast
 
@@ -170,7 +171,8 @@ class NestedJudges(BoundJudge[WrapperSettingsT]):
         # Names of models are settings and go into the settings; model objects cannot be, and are kept apart.
         named, own = split_models(models, fields)
         given = make_settings(protocol.settings, settings, named)
-        super().__init__(protocol, given, own, in_all(roles_by_place(given)))
+        # The record has the roles of the judges that the default settings name.
+        super().__init__(replace(protocol, roles=in_all(roles_by_place(given))), given, own)
         self.slots = {place: NestedJudge(given, place, own) for place in given.places}
         self.context_schema = type(given)
         described: dict[str, Any] = {}

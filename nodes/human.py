@@ -81,8 +81,9 @@ def turn_of_person(
 ) -> Turn:
     """Make and stream a person's turn, whose value is what they said, or the score that they let stand."""
     value = stands if answer.value is None else answer.value
-    scale = score_schema(parse_task(state["task"])).scale
-    return runtime.say(state["round"], "human", answer.words, value, scale, answer.name)
+    form = score_schema(parse_task(state["task"]))
+    named = {"name": answer.name} if answer.name else {}
+    return runtime.say(state["round"], "human", answer.words, value, scale=[form.low, form.high], **named)
 
 
 def place_of_pause() -> dict[str, Any]:

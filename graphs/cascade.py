@@ -22,7 +22,7 @@ from typing import Any, NotRequired, Unpack, cast
 from ..nodes.bound_judge import Models
 from ..state.graph_state import GraphState, JudgeOutput
 from ..state.protocols import CallRange, CallsByRole, Can
-from ..state.settings.wrapper_settings import CascadeSettings, Reason
+from ..state.settings.wrapper_settings import REASONS, CascadeSettings, Reason
 from ..state.tasks import TaskKind
 from ..state.transcript import Turn, usage_of_turns
 from ..state.verdict import Verdict
@@ -44,7 +44,6 @@ When = Sequence[Reason] | Callable[[Verdict], bool]
 
 Doubt = Callable[[Verdict, CascadeSettings], str | None]
 """Says why a verdict is in doubt by the settings of a run, or ``None`` if it is not."""
-REASONS: tuple[Reason, ...] = ("unresolved", "inconsistent", "gap")
 
 
 class CascadeState(GraphState):

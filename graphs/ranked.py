@@ -17,6 +17,7 @@ Model calls: those of the judge, for every two answers.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from itertools import combinations
 from statistics import fmean
 from typing import Annotated, Any, Literal, NotRequired, cast, get_args
@@ -77,9 +78,7 @@ class RankedOutput(TypedDict):
 
 
 class RankedState(RankedInput, RankedOutput):
-    """The state while answers are compared; ``pair`` is what one comparison is sent."""
-
-    pair: NotRequired[tuple[int, int]]
+    """The state while answers are compared."""
 
 
 def ranked(judge: str | AnyGraph | Any, rule: VotingRule = "condorcet", approve_from: float = 6) -> StepGraph:
@@ -112,7 +111,8 @@ def ranked(judge: str | AnyGraph | Any, rule: VotingRule = "condorcet", approve_
         return elect(rule, len(state["answers"]), state["comparisons"], approve_from)
 
     graph.begin(_prepared)
-    graph.place("judge", nested_judge_node(slot, _task, _heard, mark=_mark), then="elect")
+    judge_node = nested_judge_node(slot, lambda sent: {"task": sent["task"]}, _heard, mark=_mark)
+    graph.place("judge", judge_node, then="elect")
     graph.end("elect", concluded)
     graph.add_conditional_edges("prepare", SyncFunction("every_two", _every_two), ["judge"])
     return graph
@@ -124,34 +124,32 @@ def _prepared(state: RankedState) -> dict[str, Any]:
     if not isinstance(answers, list) or not 2 <= len(answers) <= MOST_ANSWERS:
         got = len(answers) if isinstance(answers, list) else answers
         raise UsageError(f"answers must be a list of 2 to {MOST_ANSWERS} texts, got {got}")
-    for pair in combinations(range(1, len(answers) + 1), 2):
-        parse_task(_task({**state, "pair": pair})["task"])
+    for comparison in _every_two(state):
+        parse_task(comparison.arg["task"])
     # A thread may be used again: its last run's comparisons would be counted.
     return {"comparisons": None, "transcript": None}
 
 
-def _task(state: Mapping[str, Any]) -> dict[str, Any]:
-    first, second = (state["answers"][number - 1] for number in state["pair"])
+def _every_two(state: Mapping[str, Any]) -> list[Send]:
+    """Send the judge every two answers, with their numbers."""
     further = {name: state[name] for name in ("criteria", "reference") if state.get(name) is not None}
-    task = {"kind": "compare", "question": state.get("question"), "answer_1": first, "answer_2": second}
-    return {"task": {**task, **further}}
+    about = {"kind": "compare", "question": state.get("question"), **further}
+    pairs = combinations(enumerate(state["answers"], start=1), 2)
+    return [
+        Send("judge", {"pair": (first, second), "task": {**about, "answer_1": answer, "answer_2": other}})
+        for (first, answer), (second, other) in pairs
+    ]
 
 
-def _every_two(state: RankedState) -> list[Send]:
-    about = {name: state[name] for name in RankedInput.__annotations__ if name in state}  # type: ignore[literal-required]
-    pairs = combinations(range(1, len(state["answers"]) + 1), 2)
-    return [Send("judge", {**about, "pair": pair}) for pair in pairs]
-
-
-def _mark(state: RankedState, turn: Turn) -> Turn:
-    first, second = state["pair"]
+def _mark(sent: Mapping[str, Any], turn: Turn) -> Turn:
+    first, second = sent["pair"]
     return cast("Turn", {**turn, "id": f"answers_{first}_{second}/{turn.get('id')}"})
 
 
-def _heard(state: RankedState, outcome: JudgeOutput) -> dict[str, Any]:
-    marked = marked_outcome(outcome, lambda turn: _mark(state, turn))
+def _heard(sent: Mapping[str, Any], outcome: JudgeOutput) -> dict[str, Any]:
+    marked = marked_outcome(outcome, partial(_mark, sent))
     votes, scores = _ballots(marked)
-    done = Compared(answers=state["pair"], verdict=marked["verdict"], votes=votes, scores=scores)
+    done = Compared(answers=sent["pair"], verdict=marked["verdict"], votes=votes, scores=scores)
     return {"comparisons": [done], "transcript": marked["transcript"]}
 
 

@@ -20,15 +20,14 @@ from langgraph.graph.state import CompiledStateGraph
 
 from ..nodes.agent_runtime import without_models
 from ..nodes.bound_judge import Models
-from ..nodes.human import HumanAnswer, ask_person, decided
-from ..nodes.prompt_context import score_schema
+from ..nodes.human import HumanAnswer, ask_person, turn_of_person
 from ..nodes.verdicts import number_of_orders, outcome_fields
 from ..state.errors import UsageError
 from ..state.graph_state import GraphState, JudgeOutput
 from ..state.review_rules import IN_DOUBT, Rule, reasons
 from ..state.settings.base_settings import explicitly_set
 from ..state.settings.wrapper_settings import ReviewSettings
-from ..state.tasks import CompareTask, ScoreTask, TaskKind, parse_task
+from ..state.tasks import CompareTask, ScoreTask, TaskKind
 from ..state.verdict import Verdict
 from .base import ProtocolGraph
 from .calibrated import BothOrders
@@ -140,8 +139,7 @@ def _human(state: ReviewState) -> dict[str, Any]:
     """Ask a person; their words become a turn, and the verdict is as they have decided it."""
     verdict, why, turns = verdict_in(state.get("outcome")), state.get("why") or [], state["transcript"]
     answer = ask_person(state, why, turns, verdict.model_dump(mode="json"))
-    value, scale = decided(answer, verdict.final), score_schema(parse_task(state["task"])).scale
-    turn = without_models(turns).say(state["round"], "human", answer.words, value, scale, answer.name)
+    turn = turn_of_person(answer, state, verdict.final, without_models(turns))
     decided_verdict = reviewed(verdict, answer, turn["id"], why).model_dump(mode="json")
     return {"transcript": [turn], "outcome": JudgeOutput(verdict=decided_verdict, transcript=turns)}
 

@@ -11,6 +11,7 @@ run's context chooses: the part of it that concerns a judge is passed on (``Nest
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any, Generic, Literal, TypeVar, cast
 
@@ -20,6 +21,7 @@ from ..nodes.bound_judge import BoundJudge, Models, OwnModel, is_role, split_mod
 from ..nodes.models.loaded_model import LoadedModel
 from ..nodes.prompt_context import Prompts
 from ..nodes.server_rules import check_caller, check_size
+from ..nodes.verdicts import check_kind
 from ..state.errors import InputError, UsageError
 from ..state.graph_state import GraphState, JudgeOutput
 from ..state.protocols import CallsByRole, Can, Protocol
@@ -169,7 +171,8 @@ class NestedJudges(BoundJudge[WrapperSettingsT]):
         # Names of models are settings and go into the settings; model objects cannot be, and are kept apart.
         named, own = split_models(models, fields)
         given = make_settings(protocol.settings, settings, named)
-        super().__init__(protocol, given, own, in_all(roles_by_place(given)))
+        # The record has the roles of the judges that the default settings name.
+        super().__init__(replace(protocol, roles=in_all(roles_by_place(given))), given, own)
         self.slots = {place: NestedJudge(given, place, own) for place in given.places}
         self.context_schema = type(given)
         described: dict[str, Any] = {}
@@ -278,10 +281,7 @@ class Wrapper(StepGraph, Generic[WrapperSettingsT]):
         self.judges.check_calls(self.settings(), task.kind)
         for judge in self.judges.slots.values():
             graph, _ = judge.choose(context)
-            if task.kind not in (kinds := kinds_of(graph)):
-                raise UsageError(
-                    f"{graph.name} takes no task of the kind {task.kind!r}, only {' and '.join(kinds)}"
-                )
+            check_kind(task.kind, graph.name, kinds_of(graph))
 
     def judge(
         self,

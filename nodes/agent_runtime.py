@@ -99,22 +99,10 @@ class AgentRuntime(Generic[SettingsT]):
     publish: Publish
     turn_ids: TurnIds = field(default_factory=TurnIds)
 
-    def say(
-        self,
-        round: int,
-        agent: str,
-        content: str,
-        value: Value | Any = None,
-        scale: tuple[float, float] | None = None,
-        name: str = "",
-    ) -> Turn:
-        """Make and stream a turn that no model wrote: a message passed on, or the words of a person by that name."""
-        turn = turn_without_model(round, agent, agent, content, value)
-        turn["id"] = self.turn_ids.next(agent)
-        if scale is not None:
-            turn["scale"] = list(scale)
-        if name:
-            turn["name"] = name
+    def say(self, round: int, agent: str, content: str, value: Any = None, **further: Any) -> Turn:
+        """Make and stream a turn that no model wrote: a message passed on, or a person's words, with further fields."""
+        spoken = turn_without_model(round, agent, agent, content, value)
+        turn = cast("Turn", {**spoken, "id": self.turn_ids.next(agent), **further})
         self.publish_turn(turn)
         return turn
 

@@ -160,22 +160,15 @@ class BoundJudge(Generic[SettingsT]):
     Attributes:
         record: what the package knows of the protocol.
         protocol: its name.
-        roles: roles that can have a model: the record's, unless a wrapper says which.
+        roles: roles that can have a model.
         bound: the settings given to ``build``.
         source_digest: of the file that defines the protocol, where no version of a package tells which one it is.
     """
 
     source_digest = ""
 
-    def __init__(
-        self,
-        record: Protocol[SettingsT],
-        bound: SettingsT,
-        own: Mapping[str, OwnModel],
-        roles: Sequence[str] | None = None,
-    ):
-        self.record, self.protocol = record, record.name
-        self.roles = record.roles if roles is None else roles
+    def __init__(self, record: Protocol[SettingsT], bound: SettingsT, own: Mapping[str, OwnModel]) -> None:
+        self.record, self.protocol, self.roles = record, record.name, record.roles
         self.bound = bound
         self._own = own
         self._asks_config = any(model.is_configurable for model in own.values())

@@ -206,9 +206,13 @@ def selected_advocates(state: JudgeState, round: int) -> list[str]:
 
 def best_rulings(state: JudgeState, round: int) -> list[Turn]:
     """Return, of the turns that score one defence each, the one with the highest total of each side."""
-    rulings = [turn for turn in turns_of_round(state, "judge", round) if side_of_agent(turn["agent"])]
-    of_sides = [[turn for turn in rulings if side_of_agent(turn["agent"]) == side] for side in SIDES]
-    return [max(turns, key=total_of) for turns in of_sides if turns]
+    return [max(turns, key=total_of) for turns in rulings_by_side(state, round) if turns]
+
+
+def rulings_by_side(state: JudgeState, round: int) -> list[list[Turn]]:
+    """Return, for each side, the turns that score one of its defences alone."""
+    rulings = turns_of_round(state, "judge", round)
+    return [[turn for turn in rulings if side_of_agent(turn["agent"]) == side] for side in SIDES]
 
 
 def total_of(turn: Turn) -> float:

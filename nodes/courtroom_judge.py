@@ -16,7 +16,6 @@ from .agent_runtime import AgentRuntime
 from .courtroom import (
     HIGHEST_TOTAL,
     LOWEST_TOTAL,
-    SIDES,
     Points,
     TotalSchema,
     TotalsSchema,
@@ -25,6 +24,7 @@ from .courtroom import (
     presented_defences,
     read_points,
     rounds_and_totals,
+    rulings_by_side,
     selected_advocates,
     side_of_agent,
     total_of,
@@ -109,9 +109,7 @@ def selections(state: JudgeState, tau: float) -> list[dict[str, Any]]:
     """Return each round's totals, their softmax weights, and the advocates whose defences were selected."""
     chosen = []
     for round in _rounds(state):
-        rulings = turns_of_round(state, "judge", round)
-        of_sides = [[turn for turn in rulings if side_of_agent(turn["agent"]) == side] for side in SIDES]
-        totals = [[total_of(turn) for turn in turns] for turns in of_sides]
+        totals = [[total_of(turn) for turn in turns] for turns in rulings_by_side(state, round)]
         weights, picked = [softmax(values, tau) for values in totals], selected_advocates(state, round)
         chosen.append({"round": round, "totals": totals, "weights": weights, "picked": picked})
     return chosen

@@ -21,7 +21,7 @@ from ..state.transcript import Score, Turn, turn_without_model
 from ..state.verdict import Winner
 from .agent_runtime import AgentRuntime
 from .output_schemas import describe
-from .prompt_context import debate_turns, score_schema, task_of
+from .prompt_context import debate_turns, score_schema
 from .replies import ReplyError, read_pair, read_score, read_vote
 
 Mark = Callable[[Turn], Turn]
@@ -35,9 +35,7 @@ async def human(state: JudgeState, runtime: AgentRuntime[DebateSettings]) -> dic
     The answer is read by ``read_answer``. One that cannot be read, or is off the scale, is asked for again.
     """
     answer = ask_person(state, ["unresolved: Scorer and Critic do not agree"], debate_turns(state))
-    value, scale = decided(answer, state["scores"][-1]), score_schema(task_of(state)).scale
-    turn = runtime.say(state["round"], "human", answer.words, value, scale, answer.name)
-    return {"transcript": [turn]}
+    return {"transcript": [turn_of_person(answer, state, state["scores"][-1], runtime)]}
 
 
 def ask_person(
@@ -78,9 +76,14 @@ def ask_person(
             question = {**question, "problem": error.problem}
 
 
-def decided(answer: HumanAnswer, stands: Score) -> Score | Winner:
-    """Return the value of a person's turn: what they said, or the score that they let stand."""
-    return stands if answer.value is None else answer.value
+def turn_of_person(
+    answer: HumanAnswer, state: Mapping[str, Any], stands: Score, runtime: AgentRuntime[Any]
+) -> Turn:
+    """Make and stream a person's turn, whose value is what they said, or the score that they let stand."""
+    value = stands if answer.value is None else answer.value
+    form = score_schema(parse_task(state["task"]))
+    named = {"name": answer.name} if answer.name else {}
+    return runtime.say(state["round"], "human", answer.words, value, scale=[form.low, form.high], **named)
 
 
 def place_of_pause() -> dict[str, Any]:

@@ -20,7 +20,7 @@ from ..state.errors import UsageError
 from ..state.graph_state import JudgeOutput, JudgeState
 from ..state.protocols import Protocol
 from ..state.settings import PositionSettings, Settings
-from ..state.tasks import TaskKind, parse_task
+from ..state.tasks import TEXTS, TaskKind, parse_task
 from ..state.transcript import RoleKind, Score, Turn, usage_of_turns
 from ..state.verdict import StopReason, Verdict, Winner, winner_of
 from ..state.verdict_warnings import repeated_words
@@ -205,6 +205,12 @@ def scores_over_orders(straight: Iterable[Turn], mapped: Iterable[Turn]) -> dict
     return {agent: cast("list[float]", mean_of([first[agent], second[agent]])) for agent in first}
 
 
+def check_kind(kind: TaskKind, judge: str, kinds: Sequence[TaskKind]) -> None:
+    """Refuse a kind of task that the judge of this name does not take."""
+    if kind not in kinds:
+        raise UsageError(f"{judge} takes no task of the kind {kind!r}, only {' and '.join(kinds)}")
+
+
 Node = Callable[[JudgeState, AgentRuntime[Any]], Awaitable[dict[str, Any]]]
 Weigh = Callable[[JudgeOutput, JudgeOutput], Verdict]
 """A function that makes one verdict of both orders' outcomes; the second is already in the task's order."""
@@ -228,9 +234,7 @@ def prepare(protocol: Protocol[Any], details: Details | None = None) -> Node:
     async def prepare_task(state: JudgeState, runtime: AgentRuntime[Any]) -> dict[str, Any]:
         task = parse_task(state.get("task"))
         check_size("characters", task)
-        if task.kind not in protocol.kinds:
-            kinds = " and ".join(protocol.kinds)
-            raise UsageError(f"{protocol.name} takes no task of the kind {task.kind!r}, only {kinds}")
+        check_kind(task.kind, protocol.name, protocol.kinds)
         begun: dict[str, Any] = {
             # A thread may be used again: the reducers would add to what its last run left, and None empties them.
             **dict.fromkeys(("transcript", "warnings", "details", "round")),
@@ -244,10 +248,6 @@ def prepare(protocol: Protocol[Any], details: Details | None = None) -> Node:
         return begun
 
     return prepare_task
-
-
-TEXTS = ("source", "fact", "candidate", "question", "reference", "answer_1", "answer_2")
-"""The texts of a task, in which a verdict warns of one that states a verdict itself."""
 
 
 def complete(_state: JudgeState, _settings: Any) -> StopReason:
@@ -275,6 +275,7 @@ def conclude(
 
     def verdict_of(state: JudgeState, settings: Any) -> Verdict:
         decision, repeated = decide(state, settings), repeated_words(state["transcript"])
+        # A text may state a verdict itself.
         texts = {name.replace("_", " "): state["task"].get(name) for name in TEXTS}
         stated = verdict_warnings(texts)
         explanation: dict[str, Any] = {}

@@ -5,7 +5,6 @@ Everything in the state is plain JSON: checkpointers warn about pydantic objects
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Annotated, Any, NotRequired, TypeVar, cast, get_type_hints
@@ -76,9 +75,9 @@ def merge_turns(before: Sequence[Turn] | None, new: Iterable[Mapping[str, Any]] 
     # A dict first: this is asked at every node, and what else is a mapping takes long to find out.
     if not (isinstance(new, list | tuple) and all(isinstance(change, (dict, Mapping)) for change in new)):
         raise ValueError(f"transcript takes a list of turns, such as {EXAMPLE}, not {new!r}")
-    turns = list(before or ())
-    if None in [turn.get("id") for turn in turns]:
-        turns = _with_ids(turns)
+    turns: list[Turn] = []
+    for turn in before or ():
+        turns.append(turn if "id" in turn else _numbered(turn, turns))
     # By id, so that an edit takes the place of its turn and no other turn moves.
     places = {turn["id"]: place for place, turn in enumerate(turns)}
     for change in new:
@@ -92,22 +91,17 @@ def merge_turns(before: Sequence[Turn] | None, new: Iterable[Mapping[str, Any]] 
                     f"(For a new turn, {', '.join(missing)} would be missing.)"
                 )
             turn = cast("Turn", {"value": None, **NO_CALLS, **change})
-            if "id" not in turn:
-                [turn] = _with_ids([turn], turns)
+            turn = turn if "id" in turn else _numbered(turn, turns)
             places[turn["id"]] = len(turns)
             turns.append(turn)
     return turns
 
 
-def _with_ids(turns: Iterable[Turn], before: Iterable[Turn] = ()) -> list[Turn]:
-    """Number the turns that have no id, as those of agents which made their turns themselves."""
-    numbers = Counter((turn["agent"], turn.get("order")) for turn in before)
-    numbered: list[Turn] = []
-    for turn in turns:
-        agent, order = speaker = turn["agent"], turn.get("order")
-        numbers[speaker] += 1
-        numbered.append(turn if "id" in turn else {**turn, "id": turn_id(agent, numbers[speaker], order)})
-    return numbered
+def _numbered(turn: Turn, before: Iterable[Turn]) -> Turn:
+    """Give an id to a turn that has none, as that of an agent which made it itself."""
+    agent, order = turn["agent"], turn.get("order")
+    earlier = sum((other["agent"], other.get("order")) == (agent, order) for other in before)
+    return {**turn, "id": turn_id(agent, earlier + 1, order)}
 
 
 def _replaced(turn: Turn, change: Mapping[str, Any]) -> Turn:

@@ -6,7 +6,7 @@ The inputs of the graphs, at the end, hold one or the other, each with an exampl
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from contextvars import ContextVar
 from pathlib import Path
@@ -34,16 +34,20 @@ def _messages_as_text(value: Any, info: ValidationInfo) -> Any:
     return value
 
 
-def texts_of(fields: Any, names: Sequence[str]) -> Any:
+TEXTS = ("source", "fact", "candidate", "question", "reference", "answer_1", "answer_2")
+"""The fields of tasks that are texts, in the order of reading."""
+
+
+def texts_of(fields: Any) -> Any:
     """Return the fields of an object with messages in them as texts, and with images and files under ``media``.
 
     What cannot be read is left for the field's own validator, which says what is wrong with it.
     """
     # Most tasks are made of texts alone.
-    if not isinstance(fields, Mapping) or all(isinstance(fields.get(name), str | None) for name in names):
+    if not isinstance(fields, Mapping) or all(isinstance(fields.get(name), str | None) for name in TEXTS):
         return fields
     read, media = dict(fields), dict(fields.get("media") or {})
-    for name in names:
+    for name in TEXTS:
         value = fields.get(name)
         if not isinstance(value, str) and is_conversation(value):
             with suppress(UsageError):
@@ -91,7 +95,16 @@ def is_rubric(words: Rubric) -> bool:
     return words in (DEFAULT_CRITERIA, user_rubric.get()) or words in ASPECTS.values()
 
 
-class ScoreTask(Checked):
+class _Task(Checked):
+    """What tasks of both kinds share: messages in place of a text are shown as one."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _messages(cls, fields: Any) -> Any:
+        return texts_of(fields)
+
+
+class ScoreTask(_Task):
     """Rate one candidate text on one aspect (pointwise).
 
     >>> task = ScoreTask(source="It rained all day.", candidate="It rained.", aspect="consistency")
@@ -115,13 +128,8 @@ class ScoreTask(Checked):
     """A fact the candidate was to make use of, if any."""
     media: Media = Field(default={}, description=MEDIA)
 
-    @model_validator(mode="before")
-    @classmethod
-    def _messages(cls, fields: Any) -> Any:
-        return texts_of(fields, ("source", "fact", "candidate"))
 
-
-class CompareTask(Checked):
+class CompareTask(_Task):
     """Compare two answers to one question (pairwise).
 
     >>> CompareTask(question="Why is the sky blue?", answer_1="Scattering.", answer_2="The sea.").criteria
@@ -148,11 +156,6 @@ class CompareTask(Checked):
     high: float = 10
     """Highest score an answer can get."""
     media: Media = Field(default={}, description=MEDIA)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _messages(cls, fields: Any) -> Any:
-        return texts_of(fields, ("question", "reference", "answer_1", "answer_2"))
 
     @model_validator(mode="after")
     def _scale_runs_upwards(self) -> CompareTask:

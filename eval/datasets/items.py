@@ -38,10 +38,6 @@ def _with_point(value: Any) -> Any:
 Number = Annotated[float, BeforeValidator(_with_point), Field(allow_inf_nan=False)]
 
 
-TEXTS = ("source", "fact", "candidate", "question", "reference", "answer_1", "answer_2")
-"""The fields of items that are texts, in the order of reading."""
-
-
 class _Item(BaseModel):
     # A dataset may carry columns of its own: they are ignored. Published ids are often numbers: they become text.
     model_config = ConfigDict(frozen=True, extra="ignore", coerce_numbers_to_str=True)
@@ -53,7 +49,7 @@ class _Item(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _messages(cls, fields: Any) -> Any:
-        return texts_of(fields, TEXTS)
+        return texts_of(fields)
 
 
 class About(TypedDict):

@@ -16,9 +16,9 @@ import orjson
 from numpy.typing import NDArray
 
 from ...state.errors import JurygraphError
+from ...state.tasks import TEXTS
 from ..analysis.verdict_columns import Codes
 from ..datasets.dataset import Dataset, load_again
-from ..datasets.items import TEXTS
 from ..results.folder import results_of
 from ..results.results import FILE, Result, StoredResults, kind_of_turns
 

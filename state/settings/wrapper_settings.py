@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
@@ -14,6 +14,7 @@ from .base_settings import MOST_WRAPPERS, Samples, Settings, explicitly_set
 
 Reason = Literal["unresolved", "inconsistent", "gap"]
 """Why a cascade asks its expensive protocol as well."""
+REASONS: tuple[Reason, ...] = get_args(Reason)
 
 
 def _from_text(value: Any) -> Any:
@@ -132,7 +133,7 @@ class CascadeSettings(WrapperSettings):
     """The protocol that is asked in doubt, by name."""
     expensive_settings: Given = Field(default_factory=dict, examples=[{"n": 2}])
     """Its settings (on a command line: `expensive_settings.n=2`)."""
-    when: Reasons = ("unresolved", "inconsistent", "gap")
+    when: Reasons = REASONS
     """What counts as doubt: `unresolved` (it ended at its last round), `inconsistent` (the two orders of the
     answers disagree), `gap` (the scores of the two answers are too close). None: nothing does."""
     gap: float = Field(default=1.0, ge=0)

@@ -102,12 +102,8 @@ def gaps(study: Study) -> Iterator[Grid]:
 def _by_round(courtroom: Courtroom, data: str) -> Grid:
     gap = f"a gap of {1 - courtroom.eps:g} or more"
     about = f"exact probability of {gap} under the paper's model"
-    columns = (
-        text_column("judge", of=itemgetter(0)),
-        *columns_of(RoundOfGaps, itemgetter(1), only=("round", "n", "gap", "growths")),
-        *fields_of(itemgetter(1), tail=Column("probability", about=about)),
-        *columns_of(RoundOfGaps, itemgetter(1), only=("holds", "vacuous", "not_applying")),
-    )
+    of_round = columns_of(RoundOfGaps, itemgetter(1), tail=Column("probability", about=about))
+    columns = (text_column("judge", of=itemgetter(0)), *of_round)
     alpha, beta = courtroom.prior
     model = f"it is distributed as Beta({alpha:g} + w, {beta:g} + i - w)"
     by_round = [(judge, round) for judge, gaps in courtroom.gaps.items() for round in gaps.rows]
@@ -123,11 +119,7 @@ def _by_round(courtroom: Courtroom, data: str) -> Grid:
 def _final_gaps(judges: Counted[FinalGap], data: str) -> Grid:
     first = judges.rows[0].judge
     delta = f"{first}'s gap minus this one, mean over the items, with the t-test's interval"
-    columns = (
-        *columns_of(FinalGap, only=("judge", "n", "gap")),
-        *fields_of(less=Column(f"Δ vs. {first}", about=delta)),
-        *columns_of(FinalGap, only=("p", "adjusted")),
-    )
+    columns = columns_of(FinalGap, less=Column(f"Δ vs. {first}", about=delta))
     title = f"{data}: final score gap (Theorem 1)"
     return Grid.from_records(title, columns, judges.rows, left_out_note(judges.left_out))
 
@@ -135,11 +127,7 @@ def _final_gaps(judges: Counted[FinalGap], data: str) -> Grid:
 def _rounds_taken(judges: Counted[RoundsNeeded], eps: float, data: str) -> Grid:
     first = judges.rows[0].judge
     sooner = f"items on which {first} reached it sooner; not reaching it counts as last"
-    columns = (
-        *columns_of(RoundsNeeded, only=("judge", "n", "share", "never", "rounds", "after")),
-        *fields_of(sooner=Column(f"{first} sooner", about=sooner)),
-        *columns_of(RoundsNeeded, only=("later", "same", "p", "adjusted")),
-    )
+    columns = columns_of(RoundsNeeded, sooner=Column(f"{first} sooner", about=sooner))
     title = f"{data}: rounds until the score gap reaches {eps:g} (Theorem 2)"
     mean = "mean round: only over the items that reached the gap; the others would have taken longer"
     return Grid.from_records(title, columns, judges.rows, (mean, *left_out_note(judges.left_out)))

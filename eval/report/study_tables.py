@@ -26,7 +26,7 @@ from ..statistics.metrics import METRICS, of_kind
 from ..statistics.resampling import Statistic
 from ..statistics.sample import Difference
 from ..statistics.significance import LEVEL
-from ..tables.grid import CellValue, Column, Grid, columns_of, fields_of, text_column, value_at
+from ..tables.grid import CellValue, Column, Grid, columns_of, fields_of, share_column, text_column, value_at
 from .debate_tables import TEXTS, whose
 from .labels import CONFIG, HUMANS, INTERVAL, MEASURES, labels_of, left_out_note, reference_of
 from .ranked_dataset import ranked_datasets, value
@@ -97,10 +97,10 @@ def gains(study: Study) -> Iterator[Grid]:
     for dataset in ranked_datasets(study):
         base, measure, columns = dataset.base, dataset.measure, [JUDGE]
         for name, entries in dataset.columns.items():
-            names = {"absolute": name, "relative": f"{name} %"}
+            both = {"absolute": Column(name, best="high"), "relative": share_column(f"{name} %")}
             measured = ((label, entry.measures.get(measure)) for label, entry in entries.items())
             figures = {label: figure.value for label, figure in measured if figure}
-            columns += columns_of(Gain, partial(_over_base, figures, base), names=names)
+            columns += columns_of(Gain, partial(_over_base, figures, base), **both)
         title = f"{dataset.name}: {MEASURES[measure]}, gain over {base}, each judge on its own rows"
         others = [judge for judge in dataset.judges if judge.label != base]
         grid = Grid.from_records(title, columns, others, [TEXTS["own_rows"]])

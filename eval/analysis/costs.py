@@ -125,6 +125,11 @@ class Point(NamedTuple):
     agreement: Statistic
     on_frontier: bool = False
 
+    @property
+    def place(self) -> tuple[float, float]:
+        """Both positions: only what has an agreement is a point."""
+        return self.spent, self.agreement.value or 0.0
+
 
 class Frontier(NamedTuple):
     """Holds agreement over cost on one target.
@@ -176,13 +181,13 @@ def frontier(comparator: PairwiseComparator, ensembles: Sequence[EnsembleOf]) ->
         for of in ensembles
         if of.subject == comparator.subject.label and of.agreement.value is not None
     ).values()
-    places = {(point.spent, point.agreement.value or 0.0) for point in chain(points, *curves)}
+    places = {point.place for point in chain(points, *curves)}
 
     def marked(point: Point) -> Point:
         """Mark it unless another point agrees as well for less, or better for as much or less."""
-        own = point.spent, point.agreement.value or 0.0
-        others = places - {own}
-        dominated = any(spent <= own[0] and agreement >= own[1] for spent, agreement in others)
+        own_spent, own_agreement = point.place
+        others = places - {point.place}
+        dominated = any(spent <= own_spent and agreement >= own_agreement for spent, agreement in others)
         return point._replace(on_frontier=not dominated)
 
     return Frontier(

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from importlib.resources import files
 from operator import itemgetter
 from typing import Any
-
-import yaml
 
 from ..analysis import Study
 from ..analysis.diagnostics import Diagnosis
@@ -16,10 +13,7 @@ from ..analysis.score_gaps import Counted, Courtroom, PredictedGap, Premise
 from ..review.audit_labels import AuditedRole, read_audit, roles_of
 from ..statistics.alignment import grouped
 from ..tables.grid import Column, Grid, columns_of, fields_of, text_column
-from .labels import MEASURES, left_out_note
-
-TEXTS = yaml.safe_load(files(__package__).joinpath("table_texts.yaml").read_text(encoding="utf-8"))
-"""Titles and notes of tables by name."""
+from .labels import MEASURES, TEXTS, left_out_note
 
 
 def diagnoses(study: Study) -> Iterator[Grid]:

@@ -25,7 +25,6 @@ from .ranked_dataset import (
     capital,
     named,
     ranked_datasets,
-    turned,
     value,
 )
 
@@ -218,7 +217,7 @@ def _by(lead: LeadOverRunnerUp | None, above: str = "") -> str:
     by = f" {in_words(lead.difference)}{above and f' above {above}'}"
     if above and (lead.difference.value or 0.0) < 0:
         # Each judge's own figure is of all groups that it ranks; a difference is of those that both rank.
-        by = f" {in_words(turned(lead.difference))} below {above} in the groups that both rank"
+        by = f" {in_words(lead.difference.times(-1))} below {above} in the groups that both rank"
     if lead.p is None:
         return f"{by} (no p-value)"
     p = written(lead.p, Column("p", form="p")).text

@@ -28,7 +28,7 @@ from ..statistics.sample import Difference
 from ..statistics.significance import LEVEL
 from ..tables.grid import CellValue, Column, Grid, columns_of, fields_of, share_column, text_column, value_at
 from .debate_tables import whose
-from .labels import HUMANS, MEASURES, TEXTS, labels_of, left_out_note, reference_of
+from .labels import MEASURES, TEXTS, labels_of, left_out_note, reference_of
 from .ranked_dataset import ranked_datasets, value
 from .result_tables import groups, preferences
 
@@ -210,8 +210,7 @@ def costs(study: Study) -> Iterator[Grid]:
     """Tabulate calls, tokens, cost and time of each judge, with a row for humans if their price or time was given."""
     rows = study.costs.rows
     data = fields_of(data=text_column("data")) if len({row.data for row in rows}) > 1 else ()
-    judge = text_column("judge", of=lambda row: HUMANS if row.is_people else row.label)
-    columns = (judge, *data, *columns_of(CostRow))
+    columns = (JUDGE, *data, *columns_of(CostRow))
     yield Grid.from_records("Cost per judgement and in total", columns, rows, study.costs.notes)
 
 

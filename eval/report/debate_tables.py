@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from operator import itemgetter
-from typing import Any
 
 from ..analysis import Study
 from ..analysis.diagnostics import Diagnosis
@@ -12,13 +11,13 @@ from ..analysis.gap_analysis import BOUND, FinalGap, RoundOfGaps, RoundsNeeded
 from ..analysis.score_gaps import Counted, Courtroom, PredictedGap, Premise
 from ..review.audit_labels import AuditedRole, read_audit, roles_of
 from ..statistics.alignment import grouped
-from ..tables.grid import Column, Grid, columns_of, fields_of, text_column
+from ..tables.grid import Column, Grid, Reader, columns_of, fields_of, text_column
 from .labels import MEASURES, TEXTS, left_out_note
 
 
 def diagnoses(study: Study) -> Iterator[Grid]:
     """Make all tables of diagnostics that are not empty."""
-    columns = [*whose(study.diagnoses, itemgetter(0))]
+    columns = whose(study.diagnoses, itemgetter(0))
     metrics = ", ".join(dict.fromkeys(MEASURES.get(of.measure, of.measure) for of in study.diagnoses))
     note = f"agreement: {metrics}, if every debate had ended here; finished debates keep their last score"
     for name, title in TEXTS["diagnoses"].items():
@@ -60,13 +59,10 @@ def audits(study: Study) -> Iterator[Grid]:
             yield Grid.from_records(f"What turns did: {about}", columns_of(AuditedRole), roles)
 
 
-def whose(
-    diagnoses: Sequence[Diagnosis], of: Callable[[Any], Diagnosis] = lambda diagnosis: diagnosis
-) -> Iterator[Column]:
-    """Yield the columns that name a diagnosis: its judge, and its aspect where there are several."""
-    yield text_column("judge", of=lambda record: of(record).judge)
-    if len({diagnosis.subject for diagnosis in diagnoses}) > 1:
-        yield text_column("aspect", of=lambda record: of(record).subject)
+def whose(diagnoses: Sequence[Diagnosis], of: Reader | None = None) -> tuple[Column, ...]:
+    """Return the columns that name a diagnosis: its judge, and its aspect where there are several."""
+    names = fields_of(of, judge=text_column("judge"), subject=text_column("aspect"))
+    return names if len({diagnosis.subject for diagnosis in diagnoses}) > 1 else names[:1]
 
 
 def notes(study: Study) -> tuple[str, ...]:

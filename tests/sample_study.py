@@ -82,7 +82,7 @@ def average_duel(first: str, second: str = "single", p: float = 0.0246) -> Pairw
 
 def diagnosis(each_judge: str = "debate") -> Diagnosis:
     """Three rounds, each of which helped a little."""
-    counts = {"n": 12, "helpful": 4, "harmful": 1, "neither": 1, "back": 1, "up": 2, "down": 4}
+    counts = {"n": 12, "helpful": 4, "harmful": 1, "neither": 1, "back": 1, "up": 2, "down": 4, "changed": 6}
     moved, error = Statistic(0.5, 0.3, 0.7), Statistic(-0.21, -0.4, 0.0)
     rounds = []
     for number in range(3):
@@ -95,13 +95,13 @@ def diagnosis(each_judge: str = "debate") -> Diagnosis:
         judge=each_judge,
         subject="coherence",
         measure="spearman",
-        changes=Changes(**counts, moved=moved, p=0.375, error=error),
+        changes=Changes(**counts, labelled=6, moved=moved, p=0.375, error=error),
         rounds=tuple(rounds),
         score_changes=(ScoreChanges("critic", 20, 7, 0.6, 4, 2),),
         conformity=None,
-        spending=Spending(**means, rounds={1: 8, 4: 4}, stop_reasons=reasons),
+        spending=Spending(**means, rounds={1: 8, 4: 4}, stop_reasons=reasons, calls={2: 8, 9: 4}),
         positions=None,
-        length=LengthBias(12, correlation=around(0.2), partial=around(0.1), human=around(0.15)),
+        length=LengthBias(12, 12, correlation=around(0.2), partial=around(0.1), human=around(0.15)),
         replies=Replies(repaired=1, unread=0, copied=0, failed=1, reasons={"no score in the reply": 1}),
     )
 

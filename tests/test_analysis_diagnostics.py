@@ -52,9 +52,10 @@ def test_changes_by_hand(tmp_path: Path) -> None:
         ],
     ).changes
     assert found is not None
-    assert (found.n, found.moved.value, found.back) == (6, 4 / 6, 1)
+    assert (found.n, found.changed, found.back, found.labelled) == (6, 4, 1, 3)
     assert (found.helpful, found.harmful, found.neither, found.p) == (1, 1, 1, 1.0)
     assert (found.up, found.down) == (2, 2)
+    assert found.moved.value == 4 / 6
     assert found.error is not None
     assert found.error.value == pytest.approx((-1 + 2 + 0 + 0 + 0) / 5)
 
@@ -71,7 +72,7 @@ def test_changes_of_preferences_by_hand(tmp_path: Path) -> None:
     ]
     found = diagnosis(tmp_path, rows, kind="compare").changes
     assert found is not None
-    assert (found.n, found.moved.value, found.back, found.error) == (4, 3 / 4, 0, None)
+    assert (found.n, found.changed, found.back, found.labelled, found.error) == (4, 3, 0, 3, None)
     assert (found.helpful, found.harmful, found.neither, found.p) == (1, 1, 1, 1.0)
     assert (found.up, found.down) == (1, 2)
 
@@ -82,15 +83,15 @@ def test_where_nobody_talked_or_moved_nothing_changed(tmp_path: Path) -> None:
     assert (found.changes, found.rounds, found.score_changes, found.conformity) == (None, (), (), None)
     silent = diagnosis(tmp_path / "silent", [debated(f"i{n}", (1.0 + n,), 2.0) for n in range(4)])
     assert silent.changes is not None
-    assert (silent.changes.moved.value, silent.changes.p, len(silent.rounds)) == (0, None, 1)
+    assert (silent.changes.changed, silent.changes.p, len(silent.rounds)) == (0, None, 1)
     rounded = diagnosis(tmp_path / "rounded", [debated("i", (1.1 + 2.2, 3.3), 2.0)])
-    assert rounded.changes is not None and rounded.changes.moved.value == 0
+    assert rounded.changes is not None and rounded.changes.changed == 0
 
 
 def test_labels_on_another_scale_say_nothing_of_distances(tmp_path: Path) -> None:
     found = diagnosis(tmp_path, [debated(f"i{n}", (1.0, 2.0 + n % 3), 40.0 + 10 * n) for n in range(6)])
     assert found.changes is not None
-    assert (found.changes.up + found.changes.down, found.changes.neither, found.changes.error) == (6, 0, None)
+    assert (found.changes.changed, found.changes.labelled, found.changes.error) == (6, 0, None)
     assert [(round.helpful, round.error) for round in found.rounds] == [(0, None), (0, None)]
     assert found.rounds[1].agreement.value is not None, "ranks need no common scale"
     assert found.score_changes == (ScoreChanges("critic", 6, 6, 2.0, 0, 0),)
@@ -329,4 +330,4 @@ def test_real_debates_end_where_they_ended(tmp_path: Path, protocol: Any, settin
         assert found.changes.n == overview.judged
         assert found.spending.mean_calls == overview.totals.calls_each
         assert last.calls is not None and last.calls <= (overview.totals.calls_each or 0)
-        assert sum(round.changed for round in found.rounds) >= found.changes.up + found.changes.down
+        assert sum(round.changed for round in found.rounds) >= found.changes.changed

@@ -235,8 +235,7 @@ def test_files_come_before_output(courtroom: Path, tmp_path: Path, monkeypatch: 
 # --- all tables, and the command ------------------------------------------------------------------------------------
 def cells(made: Study, title: str) -> dict[str, list[str]]:
     """A table's rows by their first cell, as they are read."""
-    rows, _ = table(grids(made), title)
-    return {first: others for first, *others in rows}
+    return {first: others for first, *others in table(grids(made), title)[0]}
 
 
 def test_tables_say_what_the_study_says() -> None:
@@ -257,11 +256,8 @@ def test_a_signature_and_the_leading_metric_stand_under_every_table() -> None:
     short = f"#{config_hash(judge('debate').signature)}"
     for full, signed in ((False, short), (True, "protocol:debate|data:wit@abc")):
         for grid in grids(study()):
-            notes = [
-                note
-                for note in with_notes(study(), grid, full).notes
-                if note.endswith("; ranked by Spearman's rho")
-            ]
+            noted = with_notes(study(), grid, full)
+            notes = [note for note in noted.notes if note.endswith("; ranked by Spearman's rho")]
             assert any(signed in note and (full or note.startswith("config hash: ")) for note in notes)
 
 

@@ -34,7 +34,8 @@ class Changes:
 
     Attributes:
         n: verdicts with a first one to compare with.
-        moved: the share of those that ended elsewhere than they began.
+        changed: those that ended elsewhere than they began; ``moved`` is their share.
+        labelled: changed verdicts with a label: the sum of ``helpful``, ``harmful`` and ``neither``.
         error: ``None`` in comparisons, where a verdict is right or wrong.
         up, down: scores that rose and fell; in comparisons, winners that went to answer 1 and to answer 2.
     """
@@ -54,6 +55,8 @@ class Changes:
     """verdicts that changed and then returned to the first one"""
     up: Annotated[int, Column("up")]
     down: Annotated[int, Column("down")]
+    changed: int
+    labelled: int
 
 
 @dataclass(frozen=True)
@@ -123,6 +126,7 @@ class Spending:
     """stopped by the round limit"""
     rounds: Annotated[Mapping[int, int], text_column("debates by round count", of=counts)]
     stop_reasons: Annotated[Mapping[str, int], text_column("stop reason", of=counts)]
+    calls: Mapping[int, int]
 
 
 def spending(of: Overview) -> Spending:
@@ -137,6 +141,7 @@ def spending(of: Overview) -> Spending:
         unresolved=ends["max_rounds"] / of.judged if of.judged else None,
         rounds=dict(sorted(of.rounds.items())),
         stop_reasons=dict(ends.most_common()),
+        calls=dict(sorted(of.calls.items())),
     )
 
 
@@ -161,8 +166,10 @@ def changes(cell: JudgeAspectData, resampling: Resampling) -> Changes | None:
     rise = (last - first)[changed]
     return Changes(
         n=len(rows),
+        changed=int(changed.sum()),
         moved=mean_statistic(changed, rows.clusters, resampling),
         back=int((on_the_way & ~changed).sum()),
+        labelled=int(comparable.sum()),
         helpful=ways[1],
         harmful=ways[-1],
         neither=ways[0],

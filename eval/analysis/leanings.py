@@ -132,11 +132,12 @@ class LengthBias:
     Correlations are of scores, shares of comparisons, without those of equal lengths.
 
     Attributes:
-        n: verdicts whose texts' lengths are known; ``partial``, ``human`` and ``human_longer`` are over those of them
-            that have a label.
+        n: verdicts whose texts' lengths are known.
+        labelled: those of them that have a label: over these are ``partial``, ``human`` and ``human_longer``.
     """
 
     n: Annotated[int, Column("verdicts")]
+    labelled: int
     correlation: Annotated[Statistic | None, Column("rho with length")] = None
     """Spearman's rho of scores with the candidate's length"""
     partial: Annotated[Statistic | None, Column("partial rho")] = None
@@ -155,7 +156,7 @@ def length_bias(cell: JudgeAspectData, how: Resampling) -> LengthBias | None:
     if not len(rows):
         return None
     labelled = rows.take(rows.labelled)
-    bias = LengthBias(len(rows))
+    bias = LengthBias(len(rows), len(labelled))
 
     def longer_wins(rows: Verdicts, winners: Floats) -> Statistic | None:
         differing = np.flatnonzero(toward := _longer(rows))

@@ -114,7 +114,7 @@ def study(**changes: Any) -> Study:
         points.append(Point(name, calls, around(value), name != "chateval"))
         averages.append(Average(name, subjects, {"spearman": around(value - 0.025)}))
         costs.append(CostRow(name, "wit", 24, calls, 1000.0, cost, 2.0, 24 * cost, 48.0))
-    people = CostRow("people", "wit", 24, None, None, 0.75, 180.0, 18.0, 4320.0, is_people=True)
+    people = CostRow("humans", "wit", 24, None, None, 0.75, 180.0, 18.0, 4320.0)
     sizes = [Point(f"{k} of 3", k, around(0.28 + 0.02 * k)) for k in (1, 2, 3)]
     curve, left_out = tuple(sizes), {"geval": "its scores are constant"}
     duels = average_duel("debate"), average_duel("chateval"), average_duel("debate", "chateval")

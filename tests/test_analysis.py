@@ -169,7 +169,7 @@ def test_people_cost_what_they_are_said_to_cost(tmp_path: Path) -> None:
     judge, humans = study_of(tmp_path, results, people=people).costs.rows
     assert (judge.cost_usd, judge.cost_each, judge.calls_each, judge.seconds) == (10.0, 0.25, 3.0, 80.0)
     assert (humans.judgements, humans.cost_usd, humans.cost_each) == (40, 60.0, 1.5)
-    assert (humans.seconds, humans.is_people) == (40 * 360.0, True)
+    assert (humans.seconds, humans.label) == (40 * 360.0, "humans")
 
 
 def test_an_unknown_price_is_no_price(tmp_path: Path) -> None:

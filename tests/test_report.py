@@ -24,7 +24,7 @@ from jurygraph.eval.report.chart_style import themed_svg
 from jurygraph.eval.report.charts import numbers_of, pictures
 from jurygraph.eval.report.debate_tables import gaps
 from jurygraph.eval.report.headline import answers, headline
-from jurygraph.eval.report.labels import config_hash
+from jurygraph.eval.report.labels import config_hash, with_notes
 from jurygraph.eval.report.sections import compose, grids
 from jurygraph.eval.report.study_tables import summary
 from jurygraph.eval.results.evaluation import UsageTotals
@@ -233,10 +233,9 @@ def test_files_come_before_output(courtroom: Path, tmp_path: Path, monkeypatch: 
 
 
 # --- all tables, and the command ------------------------------------------------------------------------------------
-def cells(made: Study, title: str, full: bool = False) -> dict[str, list[str]]:
+def cells(made: Study, title: str) -> dict[str, list[str]]:
     """A table's rows by their first cell, as they are read."""
-    rows, _ = table(grids(made, full), title)
-    return {first: others for first, *others in rows}
+    return {first: others for first, *others in table(grids(made), title)[0]}
 
 
 def test_tables_say_what_the_study_says() -> None:
@@ -256,8 +255,9 @@ def test_tables_say_what_the_study_says() -> None:
 def test_a_signature_and_the_leading_metric_stand_under_every_table() -> None:
     short = f"#{config_hash(judge('debate').signature)}"
     for full, signed in ((False, short), (True, "protocol:debate|data:wit@abc")):
-        for grid in grids(study(), full=full):
-            notes = [note for note in grid.notes if note.endswith("; ranked by Spearman's rho")]
+        for grid in grids(study()):
+            noted = with_notes(study(), grid, full)
+            notes = [note for note in noted.notes if note.endswith("; ranked by Spearman's rho")]
             assert any(signed in note and (full or note.startswith("config hash: ")) for note in notes)
 
 

@@ -55,13 +55,12 @@ class CostRow(NamedTuple):
     """Holds the cost and time of one way of judging for one dataset.
 
     Attributes:
-        label: a judge's, or ``people``.
+        label: a judge's, or ``humans``.
         data: the dataset's name.
         judgements: how many (an item, an aspect, a repeat).
         calls_each, tokens_each: of one; ``None`` for people.
         cost_each, seconds_each: of one.
         cost_usd, seconds: of all of them, one after another; ``None`` where unknown.
-        is_people: whether this is the row of people.
     """
 
     label: str
@@ -73,7 +72,6 @@ class CostRow(NamedTuple):
     seconds_each: Annotated[float | None, Column("seconds", digits=2)]
     cost_usd: Annotated[float | None, Column("total cost", form="money")]
     seconds: Annotated[float | None, Column("total minutes", digits=1, of=lambda seconds: seconds / 60)]
-    is_people: bool = False
 
 
 class Costs(NamedTuple):
@@ -99,7 +97,7 @@ def costs(judges: Sequence[Judge], people: People | None) -> Costs:
         )
         price, time = people.cost_each, people.seconds_each
         in_all = None if price is None else price * judgements, None if time is None else time * judgements
-        rows.append(CostRow("people", of_dataset[0].data, judgements, None, None, price, time, *in_all, True))
+        rows.append(CostRow("humans", of_dataset[0].data, judgements, None, None, price, time, *in_all))
     notes = ["time is the sum over all calls; since calls run concurrently, a run takes less by the clock"]
     if unknown := [judge.label for judge in judges if judge.usage.total.cost_usd is None]:
         notes.append(f"the cost is unknown, because the price of a model is: {', '.join(unknown)}")
@@ -124,6 +122,11 @@ class Point(NamedTuple):
     spent: float
     agreement: Statistic
     on_frontier: bool = False
+
+    @property
+    def place(self) -> tuple[float, float]:
+        """Both positions: only what has an agreement is a point."""
+        return self.spent, self.agreement.value or 0.0
 
 
 class Frontier(NamedTuple):
@@ -176,13 +179,13 @@ def frontier(comparator: PairwiseComparator, ensembles: Sequence[EnsembleOf]) ->
         for of in ensembles
         if of.subject == comparator.subject.label and of.agreement.value is not None
     ).values()
-    places = {(point.spent, point.agreement.value or 0.0) for point in chain(points, *curves)}
+    places = {point.place for point in chain(points, *curves)}
 
     def marked(point: Point) -> Point:
         """Mark it unless another point agrees as well for less, or better for as much or less."""
-        own = point.spent, point.agreement.value or 0.0
-        others = places - {own}
-        dominated = any(spent <= own[0] and agreement >= own[1] for spent, agreement in others)
+        own_spent, own_agreement = point.place
+        others = places - {point.place}
+        dominated = any(spent <= own_spent and agreement >= own_agreement for spent, agreement in others)
         return point._replace(on_frontier=not dominated)
 
     return Frontier(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,7 +20,6 @@ from ..statistics.sample import Sample, average
 from ..statistics.score_distribution import ScoreDistribution, score_distribution
 from ..statistics.system_ranking import SystemRanking, rank_by_scores, rank_by_verdicts
 from ..statistics.tie_policy import WINNERS
-from ..tables.grid import Column, share_column
 from .annotators import Alphas, alphas_of
 from .comparison import PairwiseComparator
 from .loading import JudgeAspectData, LoadedJudge
@@ -35,9 +34,9 @@ class Gain(NamedTuple):
         relative: ``None`` also where the base is not above 0, of which nothing is a share.
     """
 
-    absolute: Annotated[float | None, Column("gain", best="high")] = None
+    absolute: float | None = None
     """the judge's value minus the base's"""
-    relative: Annotated[float | None, share_column("gain %")] = None
+    relative: float | None = None
     """the same, as a share of the base's value"""
 
 

@@ -129,10 +129,10 @@ def report(folders: list[Path] = argument("Folders of runs.", "DIR"), *, chosen:
     names = () if chosen.tables is None else names_of_tables(chosen.tables)
     runs = list(dict.fromkeys(folders))  # a folder that was named twice counts once
     study = chosen.study(runs)
-    shown = list(grids(study, False, names))
+    shown = list(grids(study, names))
     findings = [finding.sentence for finding in findings_of(study)]
     _check_folders(chosen, {f"{grid.label}.csv" for grid in shown})
-    written = list(_write_files(chosen, study, shown, names))
+    written = list(_write_files(chosen, study, shown))
     if chosen.html is not None:
         title = f"jurygraph: {', '.join(folder.resolve().name for folder in runs)}"
         page = compose(study, title)
@@ -152,7 +152,7 @@ def _show(
     """Print the answer and what makes it doubtful, the tables, then once the notes that hold for all tables."""
     from ..report.headline import answers, headline
     from ..report.labels import config_line, interval_note
-    from ..report.study_tables import summary, without_config
+    from ..report.study_tables import summary
     from ..tables.grid import printable
 
     out.print_line(headline(study), "bold")
@@ -162,7 +162,7 @@ def _show(
         out.print_line(f"Warning: {printable(note)}", "yellow")
     out.print()
     everything = chosen.everything or chosen.tables is not None
-    out.print_grids(map(without_config, shown if everything else summary(study)))
+    out.print_grids(shown if everything else summary(study))
     notes = (
         interval_note(study.resampling),
         *study.leaderboard.notes,
@@ -175,26 +175,26 @@ def _show(
         out.print_line(note, "dim")
 
 
-def _write_files(
-    chosen: ReportOptions, study: Study, shown: Sequence[Grid], names: Sequence[str]
-) -> Iterator[str]:
+def _write_files(chosen: ReportOptions, study: Study, shown: Sequence[Grid]) -> Iterator[str]:
     """Write the files of tables and charts that are wanted, and yield a line on each."""
-    from ..report.sections import file_name, grids
+    from ..report.labels import with_notes
+    from ..report.sections import file_name
     from ..tables import to_csv, to_latex, to_markdown
     from ..tables.grid import printable
 
+    # These files are read apart from the report: each table says how it was made.
+    noted = [with_notes(study, grid, full=True) for grid in shown]
     if chosen.markdown is not None:
         head = "".join(f"> {note}\n\n" for note in study.notes)
-        tables = map(to_markdown, grids(study, True, names))
-        yield _write(chosen.markdown, head + "\n".join(tables))
+        yield _write(chosen.markdown, head + "\n".join(map(to_markdown, noted)))
     if chosen.csv is not None:
         for grid in shown:
             _write(chosen.csv / f"{grid.label}.csv", to_csv(grid))
         yield f"wrote {chosen.csv}/*.csv"
     if chosen.latex is not None:
         notes = "".join(f"% {printable(note)}\n" for note in study.notes)
-        tables = map(to_latex, grids(study, True, names))
-        yield _write(chosen.latex, "\n".join([f"% \\usepackage{{booktabs,graphicx}}\n{notes}", *tables]))
+        packages = f"% \\usepackage{{booktabs,graphicx}}\n{notes}"
+        yield _write(chosen.latex, "\n".join([packages, *map(to_latex, noted)]))
     if chosen.figures is not None:
         # Here, since they import matplotlib.
         from ..report.chart_style import save

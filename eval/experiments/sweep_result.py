@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import cycle, starmap
 from pathlib import Path
@@ -13,7 +13,7 @@ from ...state.errors import UsageError
 from ...state.protocols import Ablation
 from ..report.chart_style import save
 from ..report.charts import Panel, columns, lines
-from ..report.labels import interval_note, without_idle_notes
+from ..report.labels import interval_note
 from ..results.agreement import Agreement, ScoreAgreement
 from ..statistics.metrics import METRICS
 from ..statistics.resampling import Resampling, Statistic, caution
@@ -217,7 +217,7 @@ def pivot_grid(sweep: Sweep, across: str, title: str) -> Grid:
         for at, along in _lines_along(sweep, axis).items()
         for key in keys
     ]
-    return without_idle_notes(Grid(title, headings, tuple(rows), notes_of(sweep)))
+    return _with_notes(sweep, Grid(title, headings, tuple(rows)))
 
 
 def _lines_along(sweep: Sweep, axis: Axis) -> dict[tuple[tuple[str, str], ...], list[Measured]]:
@@ -238,7 +238,7 @@ def _by_cell(
     labels = (text_column(axis.name) for axis in sweep.axes)
     cells = cycle(sweep.cells)
     whole = tuple((*cell.cell.labels.values(), *row) for cell, row in zip(cells, rows, strict=False))
-    return without_idle_notes(Grid(title, (*labels, *headings), whole, (*notes, *notes_of(sweep))))
+    return _with_notes(sweep, Grid(title, (*labels, *headings), whole, notes))
 
 
 def name_of(key: MetricKey) -> str:
@@ -251,8 +251,8 @@ def name_of(key: MetricKey) -> str:
     return short if key.subject == PREFERENCE else f"{key.subject} {short}"
 
 
-def notes_of(sweep: Sweep) -> tuple[str, ...]:
-    """Collect what a reader must know to read the figures."""
+def _with_notes(sweep: Sweep, grid: Grid) -> Grid:
+    """Add to a table what a reader must know to read the figures."""
     measured = sweep.measured()
     notes = [sweep.note] if sweep.note else []
     if sweep.stopped:
@@ -270,7 +270,7 @@ def notes_of(sweep: Sweep) -> tuple[str, ...]:
         counts = [count for metrics in measured for count in metrics.rows.values()]
         rows = " to ".join(f"{count:,}" for count in sorted({min(counts), max(counts)}))
         notes.append(f"{rows} rows each.")
-        notes.append(interval_note(Resampling()))
+        notes += [interval_note(Resampling())] if grid.has_intervals else []
         if len(sweep.cells) > 1:
             notes.append("gains: over the first cell, on the rows that both judged")
         # Cells may have judged different rows: the fewest units of each subject count.
@@ -281,7 +281,7 @@ def notes_of(sweep: Sweep) -> tuple[str, ...]:
     # Beside the calls that the cells would have made one by one.
     alone, made = sweep.calls_alone, sweep.calls_made
     saved = f"; one by one, the cells take {alone:,}: {1 - made / alone:.0%} saved" if alone > made else ""
-    return (*notes, f"{made:,} calls made{saved}.")
+    return replace(grid, notes=(*grid.notes, *notes, f"{made:,} calls made{saved}."))
 
 
 def category_figure(sweep: Sweep) -> Figure:

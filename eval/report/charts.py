@@ -60,8 +60,8 @@ def frontiers(study: Study) -> Iterator[Picture]:
         if not frontier.points:
             continue
         title = f"{MEASURES[frontier.measure]} over {UNITS[frontier.unit]}, {frontier.subject}"
-        known = [(of, of.agreement.value) for of in frontier.points if of.agreement.value is not None]
-        points = "; ".join(f"{point.label} {value:.3f} at {point.spent:.4g}" for point, value in known)
+        placed = ((point.label, *point.place) for point in frontier.points)
+        points = "; ".join(f"{label} {agreement:.3f} at {spent:.4g}" for label, spent, agreement in placed)
         best = ", ".join(point.label for point in frontier.frontier)
         curves = " Dashed: ensembles of 1, 2, 3, ... single judges." if frontier.curves else ""
         crowded = " Names that do not fit are left out." if len(frontier.points) > MANY else ""
@@ -88,20 +88,18 @@ def frontier_figure(frontier: Frontier, numbers: Mapping[str, int]) -> Figure:
     paths: list[tuple[tuple[Point, ...], dict[str, Any]]] = [(frontier.frontier, level)]
     paths += [(points, dashed | {"color": (MUTED, INK)[n % 2]}) for n, points in enumerate(curves)]
     for points, style in paths:
-        values: Any = [point.agreement.value for point in points]  # a line is broken where there is none
-        axes.plot([point.spent for point in points], values, zorder=2, **style)
+        places = [point.place for point in points]
+        axes.plot([spent for spent, _ in places], [value for _, value in places], zorder=2, **style)
     for point in frontier.points:
-        value, low, high = point.agreement.value, point.agreement.low, point.agreement.high
-        if value is None:
-            continue
+        (spent, value), low, high = point.place, point.agreement.low, point.agreement.high
         # A resampled interval need not contain its value, and matplotlib refuses bars of negative length.
         bars = low is not None and high is not None and [[max(0.0, value - low)], [max(0.0, high - value)]]
         color, mark = look(numbers[point.label])
         face = color if point.on_frontier else PAPER
         style = {"marker": mark, "markersize": 7, "markerfacecolor": face, "color": color, "elinewidth": 1.2}
-        axes.errorbar(point.spent, value, bars or None, capsize=2.5, zorder=3, **style)
-    spent = [point.spent for points in (frontier.points, *curves) for point in points]
-    if spent and min(spent) > 0 and max(spent) > 10 * min(spent):
+        axes.errorbar(spent, value, bars or None, capsize=2.5, zorder=3, **style)
+    prices = [point.spent for points in (frontier.points, *curves) for point in points]
+    if prices and min(prices) > 0 and max(prices) > 10 * min(prices):
         axes.set_xscale("log")
         # Plain numbers, where matplotlib would write powers such as 10⁻³.
         axes.xaxis.set_minor_formatter(NullFormatter())
@@ -115,10 +113,10 @@ def frontier_figure(frontier: Frontier, numbers: Mapping[str, int]) -> Figure:
     short = distinguishing_names([point.label for point in frontier.points])
     named = [(point, plain(name)) for point, name in zip(frontier.points, short, strict=True)]
     # A curve is named at its last point only, unless a judge stands there: an ensemble of all its judges is that judge.
-    judged = {(point.spent, point.agreement.value) for point in frontier.points}
-    ends = [points[-1] for points in curves if points]
-    named += [(end, plain(end.label, 28)) for end in ends if (end.spent, end.agreement.value) not in judged]
-    _place_labels(figure, axes, [label for label in named if label[0].agreement.value is not None])
+    judged = {point.place for point in frontier.points}
+    ends = [points[-1] for points in curves]
+    named += [(end, plain(end.label, 28)) for end in ends if end.place not in judged]
+    _place_labels(figure, axes, named)
     return figure
 
 
@@ -163,12 +161,12 @@ def _place_labels(figure: Figure, axes: Axes, named: Sequence[tuple[Point, str]]
     figure.draw_without_rendering()
     renderer = canvas.get_renderer()  # type: ignore[no-untyped-call]
     frame = axes.get_window_extent(renderer)
-    points = [axes.transData.transform(_at(point)) for point, _ in named]
+    points = [axes.transData.transform(point.place) for point, _ in named]
     taken: list[Any] = []
     # The frontier's labels choose first.
     for point, name in sorted(named, key=lambda label: not label[0].on_frontier):
         color, weight = (INK, "bold") if point.on_frontier else (MUTED, "normal")
-        label: Any = axes.annotate(name, _at(point), xytext=(0, 0), textcoords="offset points", fontsize=9)
+        label: Any = axes.annotate(name, point.place, xytext=(0, 0), textcoords="offset points", fontsize=9)
         label.set(color=color, fontweight=weight)
 
         def box_at(place: tuple[float, float, str, str], label: Any = label) -> Any:
@@ -187,10 +185,6 @@ def _place_labels(figure: Figure, axes: Axes, named: Sequence[tuple[Point, str]]
                 taken.append(box_at(_AROUND[0]))
             else:
                 label.remove()
-
-
-def _at(point: Point) -> tuple[float, float]:
-    return point.spent, point.agreement.value or 0.0
 
 
 def rounds(study: Study) -> Iterator[Picture]:

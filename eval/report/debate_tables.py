@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from importlib.resources import files
+from collections.abc import Iterable, Iterator, Sequence
 from operator import itemgetter
-from typing import Any
-
-import yaml
 
 from ..analysis import Study
 from ..analysis.diagnostics import Diagnosis
@@ -15,16 +11,13 @@ from ..analysis.gap_analysis import BOUND, FinalGap, RoundOfGaps, RoundsNeeded
 from ..analysis.score_gaps import Counted, Courtroom, PredictedGap, Premise
 from ..review.audit_labels import AuditedRole, read_audit, roles_of
 from ..statistics.alignment import grouped
-from ..tables.grid import Column, Grid, columns_of, fields_of, text_column
-from .labels import MEASURES, left_out_note
-
-TEXTS = yaml.safe_load(files(__package__).joinpath("table_texts.yaml").read_text(encoding="utf-8"))
-"""Titles and notes of tables by name."""
+from ..tables.grid import Column, Grid, Reader, columns_of, fields_of, text_column
+from .labels import MEASURES, TEXTS, left_out_note
 
 
 def diagnoses(study: Study) -> Iterator[Grid]:
     """Make all tables of diagnostics that are not empty."""
-    columns = [*whose(study.diagnoses, itemgetter(0))]
+    columns = whose(study.diagnoses, itemgetter(0))
     metrics = ", ".join(dict.fromkeys(MEASURES.get(of.measure, of.measure) for of in study.diagnoses))
     note = f"agreement: {metrics}, if every debate had ended here; finished debates keep their last score"
     for name, title in TEXTS["diagnoses"].items():
@@ -66,13 +59,10 @@ def audits(study: Study) -> Iterator[Grid]:
             yield Grid.from_records(f"What turns did: {about}", columns_of(AuditedRole), roles)
 
 
-def whose(
-    diagnoses: Sequence[Diagnosis], of: Callable[[Any], Diagnosis] = lambda diagnosis: diagnosis
-) -> Iterator[Column]:
-    """Yield the columns that name a diagnosis: its judge, and its aspect where there are several."""
-    yield text_column("judge", of=lambda record: of(record).judge)
-    if len({diagnosis.subject for diagnosis in diagnoses}) > 1:
-        yield text_column("aspect", of=lambda record: of(record).subject)
+def whose(diagnoses: Sequence[Diagnosis], of: Reader | None = None) -> tuple[Column, ...]:
+    """Return the columns that name a diagnosis: its judge, and its aspect where there are several."""
+    names = fields_of(of, judge=text_column("judge"), subject=text_column("aspect"))
+    return names if len({diagnosis.subject for diagnosis in diagnoses}) > 1 else names[:1]
 
 
 def notes(study: Study) -> tuple[str, ...]:
@@ -102,12 +92,8 @@ def gaps(study: Study) -> Iterator[Grid]:
 def _by_round(courtroom: Courtroom, data: str) -> Grid:
     gap = f"a gap of {1 - courtroom.eps:g} or more"
     about = f"exact probability of {gap} under the paper's model"
-    columns = (
-        text_column("judge", of=itemgetter(0)),
-        *columns_of(RoundOfGaps, itemgetter(1), only=("round", "n", "gap", "growths")),
-        *fields_of(itemgetter(1), tail=Column("probability", about=about)),
-        *columns_of(RoundOfGaps, itemgetter(1), only=("holds", "vacuous", "not_applying")),
-    )
+    of_round = columns_of(RoundOfGaps, itemgetter(1), tail=Column("probability", about=about))
+    columns = (text_column("judge", of=itemgetter(0)), *of_round)
     alpha, beta = courtroom.prior
     model = f"it is distributed as Beta({alpha:g} + w, {beta:g} + i - w)"
     by_round = [(judge, round) for judge, gaps in courtroom.gaps.items() for round in gaps.rows]
@@ -123,11 +109,7 @@ def _by_round(courtroom: Courtroom, data: str) -> Grid:
 def _final_gaps(judges: Counted[FinalGap], data: str) -> Grid:
     first = judges.rows[0].judge
     delta = f"{first}'s gap minus this one, mean over the items, with the t-test's interval"
-    columns = (
-        *columns_of(FinalGap, only=("judge", "n", "gap")),
-        *fields_of(less=Column(f"Δ vs. {first}", about=delta)),
-        *columns_of(FinalGap, only=("p", "adjusted")),
-    )
+    columns = columns_of(FinalGap, less=Column(f"Δ vs. {first}", about=delta))
     title = f"{data}: final score gap (Theorem 1)"
     return Grid.from_records(title, columns, judges.rows, left_out_note(judges.left_out))
 
@@ -135,11 +117,7 @@ def _final_gaps(judges: Counted[FinalGap], data: str) -> Grid:
 def _rounds_taken(judges: Counted[RoundsNeeded], eps: float, data: str) -> Grid:
     first = judges.rows[0].judge
     sooner = f"items on which {first} reached it sooner; not reaching it counts as last"
-    columns = (
-        *columns_of(RoundsNeeded, only=("judge", "n", "share", "never", "rounds", "after")),
-        *fields_of(sooner=Column(f"{first} sooner", about=sooner)),
-        *columns_of(RoundsNeeded, only=("later", "same", "p", "adjusted")),
-    )
+    columns = columns_of(RoundsNeeded, sooner=Column(f"{first} sooner", about=sooner))
     title = f"{data}: rounds until the score gap reaches {eps:g} (Theorem 2)"
     mean = "mean round: only over the items that reached the gap; the others would have taken longer"
     return Grid.from_records(title, columns, judges.rows, (mean, *left_out_note(judges.left_out)))

@@ -17,7 +17,7 @@ from ..statistics.metrics import METRICS
 from ..statistics.resampling import FEWEST_UNITS
 from ..tables import Column
 from ..tables.grid import in_words, money, printable, written
-from .labels import MEASURES, labels_of
+from .labels import MEASURES, TEXTS, labels_of
 from .ranked_dataset import (
     MANY,
     LeadOverRunnerUp,
@@ -25,7 +25,6 @@ from .ranked_dataset import (
     capital,
     named,
     ranked_datasets,
-    turned,
     value,
 )
 
@@ -218,7 +217,7 @@ def _by(lead: LeadOverRunnerUp | None, above: str = "") -> str:
     by = f" {in_words(lead.difference)}{above and f' above {above}'}"
     if above and (lead.difference.value or 0.0) < 0:
         # Each judge's own figure is of all groups that it ranks; a difference is of those that both rank.
-        by = f" {in_words(turned(lead.difference))} below {above} in the groups that both rank"
+        by = f" {in_words(lead.difference.times(-1))} below {above} in the groups that both rank"
     if lead.p is None:
         return f"{by} (no p-value)"
     p = written(lead.p, Column("p", form="p")).text
@@ -242,12 +241,8 @@ def remarks(dataset: RankedDataset, full: bool = False) -> Iterator[str]:
     yield from _folded(_constant(dataset, full), "judges give the same verdict on every item", full)
     yield from _folded(_unhealthy(dataset), "judges did not work as intended", full)
     yield from _alike(dataset)
-    for way, what in (
-        ("level", f"judges score on another level than {dataset.whom}"),
-        ("length", f"judges follow length more than {dataset.whom} do"),
-        ("place", f"judges prefer one of the places more than {dataset.whom} do"),
-    ):
-        yield from _folded(_leaning(dataset, way, full), what, full)
+    for way, texts in TEXTS["leanings"].items():
+        yield from _folded(_leaning(dataset, way, full), texts["others"].format(whom=dataset.whom), full)
     if dataset.ranked and (usage := dataset.ranked[0].usage).calls_each is not None:
         cost = "at unknown cost" if usage.cost_each is None else f"and costs {money(usage.cost_each)}"
         yield f"A judgement of {dataset.ranked[0].label} takes {usage.calls_each:.1f} calls {cost}"
@@ -346,14 +341,11 @@ def _leaning(dataset: RankedDataset, way: str, full: bool) -> Iterator[str]:
         leanings = [leaning for leaning in leanings if _is_large(leaning, subjects[leaning.subject])]
     for judge in dataset.judges:
         holding = [leaning for leaning in leanings if leaning.judge == judge.label]
-        phrases = _few([_leant(leaning, dataset) for leaning in holding], full)
-        if holding and way == "level":
-            yield f"{judge.label} scores {phrases} than {dataset.whom}: order is measured, not level"
-        elif holding and way == "length":
-            yield f"{judge.label} follows length more than {dataset.whom} do: {phrases}"
-        elif holding:
+        if holding:
             place = "first" if (holding[0].excess.value or 0) > 0 else "second"
-            yield f"{judge.label} prefers the {place} answer more than {dataset.whom} do: {phrases}"
+            phrases = _few([_leant(leaning, dataset) for leaning in holding], full)
+            texts = {"judge": judge.label, "phrases": phrases, "whom": dataset.whom, "place": place}
+            yield TEXTS["leanings"][way]["judge"].format(**texts)
 
 
 def _few(of_aspects: Sequence[str], full: bool) -> str:
@@ -376,10 +368,7 @@ def _on(about: Leaning | LeaderboardEntry, subjects: Sequence[EvaluationTarget])
 def _leant(leaning: Leaning, dataset: RankedDataset) -> str:
     """Write how far a judge leans, beside the labels."""
     shift, on = leaning.excess.value or 0, _on(leaning, dataset.subjects)
-    if leaning.way == "level":
-        points = f"{abs(shift):.1f} points {'higher' if shift > 0 else 'lower'}{on}"
-        return f"{points} ({leaning.judged:.2f} against {leaning.human:.2f})"
-    if leaning.way == "length" and not dataset.compares:
-        return f"rho with length {leaning.judged:.3f}, of the labels {leaning.human:.3f}{on}"
-    answer = "longer answer" if leaning.way == "length" else "first one"
-    return f"the {answer} wins {leaning.judged:.0%} of the time, by the labels {leaning.human:.0%}{on}"
+    of_scores = leaning.way == "length" and not dataset.compares
+    text = TEXTS["leanings"][leaning.way]["phrase_of_scores" if of_scores else "phrase"]
+    direction = "higher" if shift > 0 else "lower"
+    return str(text.format(**leaning._asdict(), points=abs(shift), direction=direction, on=on))

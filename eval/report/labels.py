@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
+from importlib.resources import files
 from typing import TYPE_CHECKING
+
+import yaml
 
 from ..statistics.metrics import METRICS
 from ..tables import Grid
@@ -15,10 +18,9 @@ if TYPE_CHECKING:
     from ..analysis.judges import EvaluationTarget, Judge
     from ..statistics.resampling import Resampling
 
+TEXTS = yaml.safe_load(files(__package__).joinpath("table_texts.yaml").read_text(encoding="utf-8"))
+"""Titles and notes of tables by name, and sentences."""
 MEASURES = {name: metric.title for name, metric in METRICS.items()}
-# Notes that begin with one of these are recognized by it, and left out where they would be repeated.
-CONFIG = "config hash: "
-INTERVAL = "[ ] "
 _MANY = 12
 """The largest number of config hashes that a note below a table lists."""
 LABELS = {"people": "humans", "construction": "synthetic labels", "none": "no labels"}
@@ -53,13 +55,7 @@ def interval_note(how: Resampling) -> str:
     """Write the note on intervals that were made in this way."""
     # Shares and means within groups have a formula, and are not resampled.
     resampled = f"what is resampled: {how.resamples:,} times, seed {how.seed}"
-    return f"{INTERVAL}{how.confidence:.0%} confidence interval; {resampled}"
-
-
-def without_idle_notes(grid: Grid) -> Grid:
-    """Return a table without the note on intervals, if it has no interval; else as it is."""
-    notes = (note for note in grid.notes if not note.startswith(INTERVAL))
-    return grid if grid.has_intervals else replace(grid, notes=tuple(notes))
+    return f"[ ] {how.confidence:.0%} confidence interval; {resampled}"
 
 
 def with_notes(study: Study, grid: Grid, full: bool = False) -> Grid:
@@ -68,7 +64,8 @@ def with_notes(study: Study, grid: Grid, full: bool = False) -> Grid:
     Args:
         study: whose table it is.
         grid: the table; any text in it may be a judge's name.
-        full: whether to write the whole configuration of each judge in it; else all config hashes in a line.
+        full: whether to write the whole configuration of each judge in it, for tables that are used apart from the
+            report; else all config hashes in a line.
     """
     texts = {cell for row in grid.rows for cell in row if isinstance(cell, str)}
     texts |= {column.name for column in grid.columns} | set(grid.judges)
@@ -78,10 +75,10 @@ def with_notes(study: Study, grid: Grid, full: bool = False) -> Grid:
     if full:
         configs = [config_line(study, judge) for judge in judges]
     elif len(judges) > _MANY:
-        configs = [f"{CONFIG}all {len(judges)} are listed at the end{ranked}"]
+        configs = [f"config hash: all {len(judges)} are listed at the end{ranked}"]
     else:
         hashes = ", ".join(f"{judge.label} #{config_hash(judge.signature)}" for judge in judges)
-        configs = [CONFIG + hashes + ranked] if judges else []
+        configs = [f"config hash: {hashes}{ranked}"] if judges else []
     return replace(grid, notes=(*on_intervals, *grid.notes, *configs))
 
 

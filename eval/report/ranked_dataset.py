@@ -226,7 +226,7 @@ class RankedDataset:
         for first, second in ((ahead, over), (over, ahead)):
             pair = comparison.of_pair(compared_on, first.label, second.label)
             if pair is not None and (apart := pair.differences.get(metric or self.measure)) is not None:
-                difference = apart.difference if first is ahead else turned(apart.difference)
+                difference = apart.difference if first is ahead else apart.difference.times(-1)
                 return LeadOverRunnerUp(difference, apart.adjusted, apart.needed, is_few(pair.units))
         return None
 
@@ -256,11 +256,6 @@ class LeadOverRunnerUp(NamedTuple):
     def holds(self) -> bool:
         """Tell whether the lead is significant."""
         return not self.few and (self.difference.value or 0.0) > 0 and self.p is not None and self.p < LEVEL
-
-
-def turned(figure: Statistic) -> Statistic:
-    # The negative of the high end is the new low end.
-    return Statistic(*(None if end is None else -end for end in (figure.value, figure.high, figure.low)))
 
 
 def named(judges: Sequence[Judge]) -> str:

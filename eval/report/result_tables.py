@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from operator import itemgetter
 from typing import Any, TypeVar
 
 from rich.console import Group
 
-from ..results.agreement import Agreement, PreferenceAgreement, RepeatedAgreement, ScoreAgreement, Spread
+from ..results.agreement import (
+    ROWS,
+    Agreement,
+    PreferenceAgreement,
+    RepeatedAgreement,
+    ScoreAgreement,
+    Spread,
+)
 from ..results.evaluation import Evaluation, Overview
 from ..statistics.correlation import STATISTICS
 from ..statistics.metrics import METRICS
@@ -109,8 +116,8 @@ _value = itemgetter(1)
 
 def preferences(of: Callable[[Any], Any], *more: str, counted: str = "rows") -> tuple[Column, ...]:
     """Return the columns of the agreement on preferences that ``of`` finds in a record, and those of more figures."""
-    figures = columns_of(PreferenceAgreement, of, only=("accuracy", "kappa", "ties", *more))
-    return (*columns_of(PreferenceAgreement, of, only=("n",), names={"n": counted}), *figures)
+    wanted = ("n", "accuracy", "kappa", "ties", *more)
+    return columns_of(PreferenceAgreement, of, wanted, n=replace(ROWS, name=counted))
 
 
 def _correlations(where: str) -> Iterator[Column]:

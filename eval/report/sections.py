@@ -127,18 +127,17 @@ def names_of_tables(given: str) -> tuple[str, ...]:
     return names
 
 
-def grids(study: Study, full: bool = False, chosen: Sequence[str] = ()) -> Iterator[Grid]:
-    """Make the tables of a study, in the order of reading; empty ones are left out.
+def grids(study: Study, chosen: Sequence[str] = ()) -> Iterator[Grid]:
+    """Make the tables of a study, in the order of reading, without the notes of ``with_notes``; no empty ones.
 
     Args:
         study: the results to tabulate.
         chosen: names of tables (``TABLES``); none for all.
-        full: whether notes hold whole configurations, for tables that are used apart from the report; else hashes.
     """
     for name in chosen or TABLES:
         tables = [grid for grid in TABLES[name](study) if grid.rows]
         for label, grid in zip(_labels(name, tables), tables, strict=True):
-            yield replace(with_notes(study, grid, full), label=label)
+            yield replace(grid, label=label)
 
 
 def _labels(name: str, tables: Sequence[Grid]) -> list[str]:

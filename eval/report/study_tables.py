@@ -26,9 +26,9 @@ from ..statistics.metrics import METRICS, of_kind
 from ..statistics.resampling import Statistic
 from ..statistics.sample import Difference
 from ..statistics.significance import LEVEL
-from ..tables.grid import CellValue, Column, Grid, columns_of, fields_of, text_column, value_at
-from .debate_tables import TEXTS, whose
-from .labels import CONFIG, HUMANS, INTERVAL, MEASURES, labels_of, left_out_note, reference_of
+from ..tables.grid import CellValue, Column, Grid, columns_of, fields_of, share_column, text_column, value_at
+from .debate_tables import whose
+from .labels import MEASURES, TEXTS, labels_of, left_out_note, reference_of
 from .ranked_dataset import ranked_datasets, value
 from .result_tables import groups, preferences
 
@@ -97,10 +97,11 @@ def gains(study: Study) -> Iterator[Grid]:
     for dataset in ranked_datasets(study):
         base, measure, columns = dataset.base, dataset.measure, [JUDGE]
         for name, entries in dataset.columns.items():
-            names = {"absolute": name, "relative": f"{name} %"}
+            absolute, relative = Column(name, best="high"), share_column(f"{name} %")
             measured = ((label, entry.measures.get(measure)) for label, entry in entries.items())
             figures = {label: figure.value for label, figure in measured if figure}
-            columns += columns_of(Gain, partial(_over_base, figures, base), names=names)
+            of = partial(_over_base, figures, base)
+            columns += columns_of(Gain, of, absolute=absolute, relative=relative)
         title = f"{dataset.name}: {MEASURES[measure]}, gain over {base}, each judge on its own rows"
         others = [judge for judge in dataset.judges if judge.label != base]
         grid = Grid.from_records(title, columns, others, [TEXTS["own_rows"]])
@@ -209,8 +210,7 @@ def costs(study: Study) -> Iterator[Grid]:
     """Tabulate calls, tokens, cost and time of each judge, with a row for humans if their price or time was given."""
     rows = study.costs.rows
     data = fields_of(data=text_column("data")) if len({row.data for row in rows}) > 1 else ()
-    judge = text_column("judge", of=lambda row: HUMANS if row.is_people else row.label)
-    columns = (judge, *data, *columns_of(CostRow))
+    columns = (JUDGE, *data, *columns_of(CostRow))
     yield Grid.from_records("Cost per judgement and in total", columns, rows, study.costs.notes)
 
 
@@ -324,11 +324,6 @@ def summary(study: Study) -> Iterator[Grid]:
     # Diagnostics without intervals, so that the summary fits on a screen or two.
     first = (*leaderboards(study), *against_base(study), *equal_cost(study))
     return (grid for grid in (*first, *costs(study), diagnostics.without_intervals()) if grid.has_values)
-
-
-def without_config(grid: Grid) -> Grid:
-    """Return a table without the notes on configurations and intervals, which the terminal prints once."""
-    return replace(grid, notes=tuple(note for note in grid.notes if not note.startswith((CONFIG, INTERVAL))))
 
 
 Cells = Mapping[str, CellValue]

@@ -210,9 +210,14 @@ class Statistic:
     low: float | None = None
     high: float | None = None
 
-    def percent(self) -> Statistic:
-        """Return a share in percent."""
-        return Statistic(*(None if end is None else 100 * end for end in (self.value, self.low, self.high)))
+    def times(self, factor: float) -> Statistic:
+        """Return the figure in another unit, or turned round by a negative factor: the low end becomes the high one.
+
+        >>> Statistic(0.25, 0.125, None).times(-1)
+        Statistic(value=-0.25, low=None, high=-0.125)
+        """
+        low, high = (self.low, self.high) if factor > 0 else (self.high, self.low)
+        return Statistic(*(None if end is None else factor * end for end in (self.value, low, high)))
 
 
 def split_resamples(weights: AnyWeights, rows: int, cells: int) -> Iterator[AnyWeights]:

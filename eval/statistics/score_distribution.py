@@ -83,7 +83,7 @@ def score_distribution(
         nearest = np.floor(np.round((given - low) / step, 9) + 0.5).astype(np.intp)
         np.add.at(table, (numbers[rows], nearest), 1)
     judge, human = (
-        [share_interval(table[:, point], table.sum(axis=1), resampling).percent() for point in range(points)]
+        [share_interval(table[:, point], table.sum(axis=1), resampling).times(100) for point in range(points)]
         for table in tables
     )
     # No share of an empty table is a number, and so is no distance from it.

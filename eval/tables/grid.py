@@ -158,7 +158,7 @@ Reader = Callable[[Any], Any]
 
 
 def columns_of(
-    record: type, of: Reader | None = None, only: Sequence[str] = (), names: Mapping[str, str] | None = None
+    record: type, of: Reader | None = None, only: Sequence[str] = (), **instead: Column
 ) -> tuple[Column, ...]:
     """Return the columns that a type of record declares, in the order of its fields.
 
@@ -166,7 +166,7 @@ def columns_of(
         record: the type.
         of: finds the record in another one.
         only: the fields whose columns are wanted; default: all.
-        names: other headings, by the field.
+        instead: by the field, a column that only the table can declare, since its heading depends on the data.
 
     >>> from dataclasses import make_dataclass
     >>> from typing import Annotated
@@ -177,10 +177,9 @@ def columns_of(
     words, columns = field_docstrings(record), list[Column]()
     for name, hint in get_type_hints(record, include_extras=True).items():
         # A field may declare several columns, such as the figures of a test.
-        for mark in getattr(hint, "__metadata__", ()):
+        for mark in [instead[name]] if name in instead else getattr(hint, "__metadata__", ()):
             if isinstance(mark, Column) and (not only or name in only):
-                heading, about = (names or {}).get(name, mark.name), mark.about or words.get(name, "")
-                columns += fields_of(of, **{name: replace(mark, name=heading, about=about)})
+                columns += fields_of(of, **{name: replace(mark, about=mark.about or words.get(name, ""))})
     return tuple(columns)
 
 

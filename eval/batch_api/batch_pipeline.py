@@ -27,7 +27,7 @@ from ...state.settings import ModelSpec
 from ..calls.call_pipeline import LivePipeline, RunContext, journal_entry, unread_entry
 from ..journal.records import JournalError
 from ..plan.plan import Plan
-from ..results.folder import RunFolder
+from ..results.folder import RunFolder, model_names
 from .batch_manager import BatchManager, Body, WaveFiles
 from .batch_provider import BATCH_DISCOUNT, BatchProvider, log
 
@@ -210,7 +210,7 @@ def check_batch(plan: Plan) -> None:
     Raises:
         UsageError: a model of a provider whose batches are not known, or a chat model object; no folder.
     """
-    other = next((label for label in plan.models().values() if not label.startswith(_PROVIDERS)), None)
+    other = next((label for label in model_names(plan.manifest) if not label.startswith(_PROVIDERS)), None)
     if other is not None:
         problem = f"{other} cannot be used in batches: only models of OpenAI, Anthropic and Gemini can,"
         raise UsageError(f"{problem} such as openai:gpt-4o-mini")

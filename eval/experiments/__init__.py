@@ -5,18 +5,11 @@ buys of a single judge (``versus``), debates continued without one of their turn
 (``redteam``), and the papers' tables run again (``reproduce``).
 """
 
-from .cells import Axis
-from .presets import SweepPreset, plan_ablation
-from .sweep_plan import asweep, carry_out_sweep, plan_sweep, sweep
-from .sweep_result import Sweep
-
-__all__ = [
-    "Axis",
-    "Sweep",
-    "SweepPreset",
-    "asweep",
-    "carry_out_sweep",
-    "plan_ablation",
-    "plan_sweep",
-    "sweep",
-]
+from .cells import Axis as Axis
+from .presets import SweepPreset as SweepPreset
+from .presets import plan_ablation as plan_ablation
+from .sweep_plan import asweep as asweep
+from .sweep_plan import carry_out_sweep as carry_out_sweep
+from .sweep_plan import plan_sweep as plan_sweep
+from .sweep_plan import sweep as sweep
+from .sweep_result import Sweep as Sweep

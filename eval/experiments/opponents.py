@@ -18,7 +18,7 @@ from ...state.errors import UsageError
 from ...state.protocols import Ensemble
 from ...state.settings.base_settings import explicitly_set
 from ..analysis.equal_cost import ensemble_protocols
-from ..plan.plan import Options
+from ..plan.plan import Options, settings_under
 
 _NO_COUNTERPART = "has no single-judge counterpart"
 SAMPLED = 1.0
@@ -87,10 +87,7 @@ def opponents_of(graph: Graph, chosen: Sequence[str], options: Options) -> list[
     given = {**(explicitly_set(own.bound) if own else {}), **(options.get("settings") or {})}
     opponents = []
     for judge in chosen:
-        panel, own_settings = panels.get(judge), given.get(judge, {})
-        if not isinstance(own_settings, Mapping):
-            such = f"such as {judge}.temperature={own_settings}"
-            raise UsageError(f"{judge}={own_settings}: name one of its settings, {such}")
+        panel, own_settings = panels.get(judge), settings_under(judge, given)
         # The budget says how many judges an ensemble has, and they must be alike for a smaller one to be inside it.
         fixed = panel.settings(1, True) if panel else {}
         if follows := [key for key in own_settings if key in fixed]:

@@ -23,6 +23,7 @@ from ..datasets.items import ScoreItem, profile_items
 from ..metrics import Metric
 from ..metrics import measure as measure_metrics
 from ..plan.plan import Options
+from ..results.folder import model_names
 from ..statistics.alignment import grouped
 from ..statistics.metrics import METRICS
 from ..statistics.resampling import Statistic
@@ -262,8 +263,7 @@ def reproduce_table(
         for method, model, cell in named:
             figures, count = _MEASURES[table.measure](table, cell, bases.get(model))
             if figures:
-                models = {} if cell in others else cell.evaluation.manifest["models"][cell.protocol]
-                by = dict.fromkeys(label.partition("?")[0] for label in models.values())
+                by = () if cell in others else model_names(cell.evaluation.manifest, cell.protocol)
                 measured[method, model or ", ".join(by)] = figures
                 rows[", ".join(cell.cell.labels.values())] = count
     return Reproduction(table, measured, rows, part)

@@ -26,7 +26,7 @@ from ..datasets.dataset import Data
 from ..plan.plan import Options, Plan, count_judged, data_and_replies, divided, plan
 from ..results.config import RunConfig, RunLimits
 from ..results.folder import FILE as MANIFEST
-from ..results.folder import shared_calls, write_whole
+from ..results.folder import model_names, shared_calls, write_whole
 from ..run.runner import execute
 from .cells import MODEL, PROMPTS, PROTOCOL, Axes, Axis, Cell, CellResult, cells
 from .sweep_result import Sweep
@@ -57,14 +57,12 @@ class SweepPlan:
         axes: what varies.
         cells: the run of each combination.
         folder: where all of it is kept, if anywhere.
-        run: the id that all cells' calls are counted under.
         name: of the ready-made plan that it follows, if any.
     """
 
     axes: tuple[Axis, ...]
     cells: tuple[PlannedCell, ...]
     folder: Path | None
-    run: str
     name: str | None = None
 
     def __len__(self) -> int:
@@ -89,7 +87,7 @@ class SweepPlan:
         """
         if any(getattr(config, name) for name in SWEEP_WITHOUT):
             raise UsageError("a sweep has no fresh, overwrite or batch: to start anew, choose another folder")
-        config.check_prices(model for cell in self.cells for model in cell.plan.models().values())
+        config.check_prices(model for cell in self.cells for model in model_names(cell.plan.manifest))
         return [sum(count_judged(cell.plan, config).values()) for cell in self.cells]
 
 
@@ -144,7 +142,7 @@ def plan_sweep(protocol: str, axes: Axes, data: Data | None = None, **options: U
         own = _plan_cell(protocol, cell, data, {**options, "out": place}, protocols)
         # One id in all cells: the journal counts calls by run, and what the sweep made is asked for by it.
         planned.append(PlannedCell(cell, replace(own, manifest={**own.manifest, "run": run})))
-    return SweepPlan(listed, tuple(planned), folder, run)
+    return SweepPlan(listed, tuple(planned), folder)
 
 
 def _holds(settings: Any, path: Sequence[str]) -> bool:
@@ -271,7 +269,7 @@ def write_record(planned: SweepPlan, folder: Path) -> None:
     now = datetime.now(UTC).isoformat(timespec="seconds")
     axes = {axis.name: axis.values for axis in planned.axes}
     record = {
-        "run": planned.run,
+        "run": planned.first.manifest["run"],
         "created": (read_record(folder) or {}).get("created", now),
         "plan": planned.name,
         # A chat model becomes the name of its class.

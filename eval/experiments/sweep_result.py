@@ -183,7 +183,7 @@ def cell_grid(sweep: Sweep, title: str = "Agreement by cell", extras: Sequence[s
     return _by_cell(sweep, title, columns, rows)
 
 
-def aspect_grid(sweep: Sweep, title: str = "Agreement by aspect") -> Grid:
+def aspect_grid(sweep: Sweep) -> Grid:
     """Lay out two lines a cell, one for each statistic, with the aspects side by side."""
     keys, measured = metric_keys(sweep.measured()), sweep.measured()
     subjects, names = (list(dict.fromkeys(of)) for of in zip(*keys, strict=True))
@@ -193,7 +193,7 @@ def aspect_grid(sweep: Sweep, title: str = "Agreement by aspect") -> Grid:
         for name in names
         for metrics in measured
     ]
-    return _by_cell(sweep, title, headings, rows)
+    return _by_cell(sweep, "Agreement by aspect", headings, rows)
 
 
 def category_grid(sweep: Sweep, title: str) -> Grid:

@@ -17,15 +17,13 @@ from ...state.aspects import Aspect
 from ...state.errors import DataError, UsageError
 from ...state.settings import ModelSpec
 from ..datasets.dataset import Data, Dataset, load_again, load_dataset
-from ..datasets.items import ScoreItem
 from ..plan.estimator import Estimate, estimate
 from ..plan.plan import Chosen, Options, Plan, plan
 from ..replay.recording_sources import recorded_settings
 from ..results.config import RunConfig
 from ..results.evaluation import Evaluation
 from ..results.folder import FILE as MANIFEST
-from ..results.folder import read_manifest, results_of
-from ..results.results import FILE as RESULTS
+from ..results.folder import model_names, read_manifest, results_of
 from ..statistics.metrics import METRICS, check_metric
 from .equal_spending import SPENT_FIELD, Terms
 from .opponents import Opponent, models_of, opponent_names, opponents_of, own_options
@@ -156,7 +154,7 @@ def plan_versus(
     # At their smallest, opponents show what is wrong with them before the protocol is judged.
     smallest = [own, *(planned.of_opponent(opponent, 1) for opponent in opponents)]
     if terms.by == "cost":
-        models = {model for of_one in smallest for model in of_one.models().values()}
+        models = {model for of_one in smallest for model in model_names(of_one.manifest)}
         if unpriced := sorted(model for model in models if not prices.is_priced(model)):
             price = f"the price in US$ per million tokens: {unpriced[0]}?price_in=...&price_out=..."
             remedy = f"compare --by tokens or calls, or give {price}"
@@ -183,8 +181,7 @@ def _check_labels(planned: Plan, metric: str | None) -> None:
         remedy = f"give items that belong together the same group, or take {METRICS[metric].coefficient}"
         raise UsageError(f"{problem}: {remedy}")
     for aspect in [aspect.name for aspect in planned.aspects] or [""]:
-        labels = [item.label(aspect) if isinstance(item, ScoreItem) else item.label() for item in items]
-        known = [label for label in labels if label is not None]
+        known = [label for item in items if (label := item.label(aspect)) is not None]
         if len(known) > 1 and len(set(known)) == 1:
             equal = f"all {len(known)} labels of {aspect or 'the comparisons'} are {known[0]}"
             remedy = "give items whose labels differ, or leave the labels out"
@@ -198,8 +195,8 @@ def _check_same(own: Plan, taken_up: Evaluation) -> None:
     if changed := [key for key in asked if key != "models" and key in made and asked[key] != made[key]]:
         other = f"{changed[0]}={made[changed[0]]}, not with {asked[changed[0]]}"
         raise UsageError(f"--from {taken_up.folder}: it was judged with {other}; leave that out")
-    was = {label.partition("?")[0] for label in taken_up.manifest["models"][name].values()}
-    if not {*own.models().values()} <= was:
+    was = model_names(taken_up.manifest, name)
+    if not {*model_names(own.manifest)} <= {*was}:
         problem = f"--from {taken_up.folder}: it was judged by {', '.join(sorted(was))}"
         raise UsageError(f"{problem}; samples of another model cannot be compared with it")
 
@@ -248,7 +245,7 @@ def take_up_run(
         results = tuple(result for result in results_of(folder).read() if result.protocol == name)
     except DataError as error:
         raise UsageError(f"--from {folder}: {error}") from error
-    if not (folder / RESULTS).exists() or name not in manifest["signatures"] or not results:
+    if name not in manifest["signatures"] or not results:
         judges = ", ".join(manifest["signatures"])
         raise UsageError(f"--from {folder}: it is a run of {judges}, with no verdict of {name}")
     about = manifest["data"]

@@ -218,7 +218,8 @@ async def role_estimates(
         bare = bound_judge.record.number_only_roles
         profiles = role_profiles(await sample_calls(inner, tasks), bare)
         of_longest = role_profiles(await sample_calls(inner, longest), bare)
-        models = await _models(bound_judge)
+        runtime = await bound_judge.runtime(None, lambda _: None)
+        models = {role: runtime.model_of(role) for role in bound_judge.roles}
         per_verdict, once = calls_of_roles(bound_judge, kind, models)
         for role, of_role in {**once, **per_verdict}.items():
             model, profile = models[role], profiles.get(role)
@@ -278,11 +279,6 @@ def _stages(graph: Graph, prefix: str = "") -> Iterator[tuple[str, BoundJudge[An
         # A cascade has "cheap.scorer" and "expensive.scorer"; a wrapper of one protocol keeps its roles' names.
         inner = f"{prefix}{place}." if len(bound_judge.slots) > 1 else prefix
         yield from _stages(judge.graph, inner)
-
-
-async def _models(bound_judge: BoundJudge[Any]) -> dict[str, LoadedModel]:
-    runtime = await bound_judge.runtime(None, lambda _: None)
-    return {role: runtime.model_of(role) for role in bound_judge.roles}
 
 
 def calls_of_roles(

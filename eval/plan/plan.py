@@ -23,7 +23,7 @@ from ..datasets.selection import Shard
 from ..replay.recording import Recording
 from ..replay.recording_sources import PastRun, RecordedFile
 from ..results.config import RunConfig
-from ..results.folder import check_manifest, refuse_file, results_of
+from ..results.folder import check_manifest, model_names, refuse_file, results_of
 from ..results.results import FILE as RESULTS
 from ..results.results import Key
 from .signatures import describe_run
@@ -103,18 +103,10 @@ class Plan:
             return sum(1 for _ in self.jobs())
         return len(self.dataset) * max(len(self.aspects), 1) * len(self.graphs) * self.repeats
 
-    def models(self) -> dict[str, str]:
-        """Return the name of each model without its parameters, by protocol and role."""
-        return {
-            f"{protocol}.{role}": label.partition("?")[0]
-            for protocol, labels in self.manifest["models"].items()
-            for role, label in labels.items()
-        }
-
     @property
     def costs_money(self) -> bool:
         """Whether any model but the offline judge is called."""
-        return self.recording is None and any(label != "offline" for label in self.models().values())
+        return self.recording is None and any(name != "offline" for name in model_names(self.manifest))
 
     def jobs(self) -> Iterator[Job]:
         """Yield everything that is to be judged, item by item."""
@@ -215,10 +207,20 @@ def _settings_for(name: str, chosen: Collection[str], given: Mapping[str, Any]) 
     known = {*protocol_names(), *chosen}
     if strange := [key for key in given if key in known and key not in chosen]:
         raise UsageError(f"settings are given for {strange[0]}, but only {', '.join(chosen)} judges")
+    common = {key: value for key, value in given.items() if key not in known}
+    return {**common, **settings_under(name, given)}
+
+
+def settings_under(name: str, given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what is set for one protocol alone, under its name.
+
+    Raises:
+        UsageError: what stands there is no settings by name.
+    """
     own = given.get(name, {})
     if not isinstance(own, Mapping):
         raise UsageError(f"{name}={own}: name one of its settings, such as {name}.temperature={own}")
-    return {**{key: value for key, value in given.items() if key not in known}, **own}
+    return own
 
 
 def _check_judge(name: str, graph: Graph, dataset: Dataset) -> None:

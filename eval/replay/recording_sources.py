@@ -23,7 +23,7 @@ from ..datasets.dataset import Dataset
 from ..datasets.files import Row, RowFile, sha256
 from ..datasets.items import About, Number, explain
 from ..datasets.selection import Sample
-from ..results.folder import read_manifest, results_of
+from ..results.folder import model_names, read_manifest, results_of
 from ..results.results import FILE, Key
 from ..statistics.tie_policy import TiePolicy
 from .recording import (
@@ -371,5 +371,4 @@ def _models(manifest: Mapping[str, Any]) -> tuple[str, ...]:
     """Name the models of a run, without their parameters; of a replay, those of its own recording."""
     if "replies" in manifest:
         return tuple(manifest["replies"]["models"])
-    labels = (label for of_protocol in manifest.get("models", {}).values() for label in of_protocol.values())
-    return tuple(dict.fromkeys(label.partition("?")[0] for label in labels))
+    return model_names(manifest)

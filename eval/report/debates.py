@@ -107,7 +107,7 @@ class Debates:
             DataError: a line is not a result; the message names file and line.
         """
         for number, run in enumerate(self._runs):
-            for result in self._results[number].at(self._chosen[number]):
+            for result in self._results[number][self._chosen[number]]:
                 position, fields = self._transcripts.add(_debate(result)), vars(result)
                 row = {
                     **{name: fields[name] for name in ("repeat", "winner", "human", "rounds", "calls")},

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from ...state.transcript import NO_USAGE, Usage
 from ..statistics.tie_policy import TiePolicy, Ties, Votes
 from ..tables.grid import Column, short, text_column
-from .agreement import PreferenceAgreement, RepeatedAgreement, Resampling, RowsByAspect, ScoreAgreement
+from .agreement import Agreement, Resampling, RowsByAspect
 from .results import Result, StoredResults
 
 
@@ -221,7 +221,7 @@ class Evaluation:
         *,
         ties: Ties | None = None,
         votes: Votes | None = None,
-    ) -> dict[str, ScoreAgreement | PreferenceAgreement]:
+    ) -> dict[str, Agreement]:
         """Measure the agreement of one protocol with people, by aspect; the protocol is named if there are several.
 
         Args:
@@ -234,19 +234,11 @@ class Evaluation:
             ValueError: several protocols were run, and none is named.
             UsageError: the rule for ties or votes does not exist.
         """
-        return self._rows(protocol).agreement(resampling, self.rule.override(ties, votes))
-
-    def agreement_over_repeats(
-        self, protocol: str | None = None, *, ties: Ties | None = None, votes: Votes | None = None
-    ) -> dict[str, RepeatedAgreement]:
-        """Measure how agreement varies between repeats, by aspect; empty where there was one. See ``agreement``."""
-        return self._rows(protocol).over_repeats(self.rule.override(ties, votes))
-
-    def _rows(self, protocol: str | None) -> RowsByAspect:
         rows = self.figures.rows
         if protocol is None and len(rows) > 1:
             raise ValueError(f"several protocols were run; name one of {', '.join(sorted(rows))}")
-        return rows.get(next(iter(rows), "") if protocol is None else protocol, RowsByAspect())
+        chosen = rows.get(next(iter(rows), "") if protocol is None else protocol, RowsByAspect())
+        return chosen.agreement(resampling, self.rule.override(ties, votes))
 
     def most_worth_reading(self) -> Result | None:
         """Return the longest debate that changed its score, else the longest; ``None`` without results."""

@@ -295,6 +295,16 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     return manifest
 
 
+def model_names(manifest: Mapping[str, Any], *protocols: str) -> tuple[str, ...]:
+    """Name the models of a run, or of some of its protocols: without their parameters, and each of them once.
+
+    >>> model_names({"models": {"debate": {"scorer": "openai:gpt-4o?seed=1", "critic": "openai:gpt-4o"}}})
+    ('openai:gpt-4o',)
+    """
+    chosen = (manifest["models"][name] for name in protocols or manifest.get("models", ()))
+    return tuple(dict.fromkeys(label.partition("?")[0] for by_role in chosen for label in by_role.values()))
+
+
 def results_of(folder: Path) -> ResultsFile:
     """Return the file of a run's results, which refuses scores that its judges cannot have given.
 

@@ -142,10 +142,11 @@ class StoredResults(Sequence[Result]):
     @overload
     def __getitem__(self, index: int) -> Result: ...
     @overload
-    def __getitem__(self, index: slice) -> StoredResults: ...
-    def __getitem__(self, index: int | slice) -> Result | StoredResults:
-        if isinstance(index, slice):
-            return self.at(index)
+    def __getitem__(self, index: slice | Lines) -> StoredResults: ...
+    def __getitem__(self, index: int | slice | Lines) -> Result | StoredResults:
+        """Return a result; of a slice, or of an array of places, the results there in the order of the places."""
+        if isinstance(index, slice | np.ndarray):
+            return StoredResults(self._path, self._offsets[index], self._ok[index])
         offset = int(self._offsets[index])
         with self._opened() as file:
             file.seek(offset)
@@ -157,11 +158,7 @@ class StoredResults(Sequence[Result]):
     @property
     def failed(self) -> StoredResults:
         """The results that have no verdict."""
-        return self.at(np.flatnonzero(~self._ok))
-
-    def at(self, places: Lines | slice) -> StoredResults:
-        """Return the results at some places, in the order of the places."""
-        return StoredResults(self._path, self._offsets[places], self._ok[places])
+        return self[np.flatnonzero(~self._ok)]
 
     def lines(self) -> Iterator[tuple[int, bytes]]:
         """Iterate over the lines, each with its offset in the file."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import orjson
 
 from ...graphs.audit import KINDS
@@ -63,8 +64,6 @@ def read_audit(folder: Path) -> list[dict[str, Any]]:
 
 def roles_of(records: Sequence[Mapping[str, Any]], how: Resampling = STANDARD) -> tuple[AuditedRole, ...]:
     """Count what the turns of each role did; intervals take all turns on one item together."""
-    import numpy as np
-
     labelled = ((record, label) for record in records for label in record["labels"])
     turns_of = grouped(((r["protocol"], label["role"]), (r["item"], label)) for r, label in labelled)
 

@@ -32,7 +32,7 @@ from ...state.transcript import Score
 from ...state.verdict import Verdict, Winner, winner_of
 from ..datasets.dataset import load_again
 from ..datasets.files import RowFile
-from ..datasets.items import Item, ScoreItem, digest
+from ..datasets.items import Item, digest
 from ..journal.private_files import private
 from ..results.folder import read_manifest, results_of
 from ..results.results import Key, Result, kind_of_turns
@@ -134,14 +134,13 @@ def find_questions(folder: Path, rules: Sequence[Rule], only: Set[str] | None = 
     items = {item.id: item for item in dataset if item.id in ids}
     if missing := sorted(ids - items.keys()):
         raise UsageError(f"{where}: item {missing[0]!r} of the run is no longer there")
-    aspects = {aspect["name"]: aspect for aspect in manifest["aspects"] or ()}
+    aspects: dict[str | None, Aspect] = {row["name"]: Aspect(**row) for row in manifest["aspects"] or ()}
     questions: dict[Key, Question] = {}
     for result in _verdicts(folder) if asked else ():
         key = result.key._replace(repeat=0)
         if key in asked and key not in questions:
             item = items[key.item]
-            task = item.task(Aspect(**aspects[key.aspect])) if isinstance(item, ScoreItem) else item.task()
-            questions[key] = Question(result, item, task, asked[key])
+            questions[key] = Question(result, item, item.task(aspects.get(key.aspect)), asked[key])
     return list(questions.values())
 
 
@@ -383,10 +382,11 @@ def conclude_answers(folder: Path, how: Decide = "mean") -> Summary:
         came_to = {"reviewed": decided, "decided_by": by, "why": why, "answers": given}
         lines.append({**about, "judge": judged, **came_to})
         # Who lets a verdict stand has not judged by themselves: that would count the judge's own score as a label.
-        own = [review for review in answers.values() if review.outcome is not None]
-        if human := [review.outcome for review in own if review.outcome is not None]:
-            names, seen = [review.name for review in own], not all(review.blind for review in own)
-            labels.append({**about, **judged, "human": human, "names": names, "saw_verdict": seen})
+        own = {name: review.outcome for name, review in answers.items() if review.outcome is not None}
+        if own:
+            seen = not all(answers[name].blind for name in own)
+            human = {"human": [*own.values()], "names": [*own], "saw_verdict": seen}
+            labels.append({**about, **judged, **human})
     for name, rows in ((REVIEWED, lines), (LABELS, labels)):
         with open(folder / name, "w", encoding="utf-8", opener=private) as file:
             file.writelines(map(_json_line, rows))

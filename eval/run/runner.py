@@ -25,7 +25,7 @@ from ..plan.plan import Job, Options, Plan, divided, plan
 from ..replay.recording import ReplayPipeline, check_replay
 from ..results.config import RunConfig, RunLimits
 from ..results.evaluation import Evaluation
-from ..results.folder import RunFolder, run_folder
+from ..results.folder import RunFolder, model_names, run_folder
 from ..results.results import Key, Result
 
 log = logging.getLogger("jurygraph.run")
@@ -115,7 +115,7 @@ async def execute(planned: Plan, context: RunContext, engine: Engine | None = No
         pipeline = make_pipeline(planned, folder, context)
         await pipeline.open()
         run = Run(planned, folder, context)
-        models = ", ".join(sorted(set(planned.models().values())))
+        models = ", ".join(sorted(model_names(planned.manifest)))
         about = {"run": folder.manifest["run"], "protocols": ", ".join(planned.graphs), "models": models}
         amounts = {"concurrency": config.concurrency, "wanted": counts.wanted, "there": counts.resumed}
         log.info("run started", extra={**about, **amounts})
@@ -260,7 +260,7 @@ def check_run(plan: Plan, config: RunConfig) -> None:
     if plan.recording is not None:
         check_replay(config)
         return
-    config.check_prices(plan.models().values())
+    config.check_prices(model_names(plan.manifest))
     if config.batch:
         from ..batch_api.batch_pipeline import check_batch
 

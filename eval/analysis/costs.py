@@ -86,8 +86,10 @@ def costs(judges: Sequence[Judge], people: People | None) -> Costs:
     rows = []
     for judge in judges:
         usage, total = judge.usage, judge.usage.total
-        each = usage.calls_each, usage.tokens_each, usage.cost_each, usage.seconds_each
-        rows.append(CostRow(judge.label, judge.data, usage.judgements, *each, total.cost_usd, total.seconds))
+        of_one = usage.calls_each, usage.tokens_each, usage.cost_each, usage.seconds_each
+        rows.append(
+            CostRow(judge.label, judge.data, usage.judgements, *of_one, total.cost_usd, total.seconds)
+        )
     for of_dataset in grouped((judge.digest, judge) for judge in judges).values():
         if people is None:
             break

@@ -99,8 +99,8 @@ class ExpectedCalls(NamedTuple):
 async def bounds(planned: SweepPlan, done: Sequence[int], most: int = 0) -> ExpectedCalls:
     """Estimate each cell by itself; arguments as for ``expected_calls``, and how many verdicts a dry run may make."""
     pairs = zip(planned.cells, done, strict=True)
-    each = [await aestimate(cell.plan, {cell.protocol: judged}, most) for cell, judged in pairs]
-    return ExpectedCalls(tuple(each))
+    estimates = [await aestimate(cell.plan, {cell.protocol: judged}, most) for cell, judged in pairs]
+    return ExpectedCalls(tuple(estimates))
 
 
 async def expected_calls(planned: SweepPlan, done: Sequence[int]) -> ExpectedCalls:

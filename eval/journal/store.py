@@ -238,8 +238,8 @@ class Store:
 
     def spent(self) -> Spent:
         """Add up what this run's calls took, over all its openings."""
-        each = counted(self.of_run).subquery()
-        totals = select(*(func.coalesce(func.sum(each.c[name]), 0).label(name) for name in COUNTED))
+        sums = counted(self.of_run).subquery()
+        totals = select(*(func.coalesce(func.sum(sums.c[name]), 0).label(name) for name in COUNTED))
         row = self.transact(lambda connection: connection.execute(totals).one(), one_statement=True)
         usage = replace(usage_from(row[:-1]), uncounted=int(row.uncounted))
         return Spent(usage, float(row.cost_usd), int(row.unpriced))

@@ -118,10 +118,12 @@ _MOST_TUPLES = 200
 def _two(match: re.Match[str]) -> Pair:
     """Return the two scores that a form has matched; its last groups are value, maximum, value, maximum."""
     first, limit, second, second_limit = match.groups(default="")[-4:]
-    scores = ((first, limit), (second, second_limit or limit))
+    written = ((first, limit), (second, second_limit or limit))
     # A run of digits beyond all measure is infinity, which is off every scale.
-    one, other = (Number((float(n.replace(",", ".")),), float(most) if most else None) for n, most in scores)
-    return one, other
+    first_score, second_score = (
+        Number((float(number.replace(",", ".")),), float(most) if most else None) for number, most in written
+    )
+    return first_score, second_score
 
 
 def _tuples(text: str) -> Iterator[Statement[Pair]]:

@@ -269,7 +269,9 @@ def test_only_shared_rows_count_and_the_others_are_counted(tmp_path: Path) -> No
 
 def test_p_values_hold_together_in_both_families(tmp_path: Path) -> None:
     rows = [r for number in range(4) for r in noisy(f"j{number}", 0.5 + number / 2)]
-    pairwise = study_of(tmp_path / "r", rows, base="j0").comparison.pairwise
+    comparison = study_of(tmp_path / "r", rows, base="j0").comparison
+    pairwise = comparison.pairwise
+    assert comparison.with_base() == pairwise[:3]
     with_base = [(f"j{number}", "j0") for number in (1, 2, 3)]
     assert [(pair.first, pair.second) for pair in pairwise[:3]] == with_base
     found = [pair.differences["spearman"] for pair in pairwise]

@@ -52,6 +52,7 @@ class PairwiseComparison:
             they share no resamples.
         units: what resamples were drawn from: groups, or items where there are none. Of few (``FEWEST_UNITS``),
             there is no p-value. Of means without common resamples it is 0.
+        with_base: whether the second is the base.
         shared: rows that counted. This and what follows is of a single subject.
         only_first, only_second: rows on which the one has a verdict and the other none.
         tests: by name.
@@ -63,6 +64,7 @@ class PairwiseComparison:
     second: str
     differences: Mapping[str, Difference]
     units: int = 0
+    with_base: bool = False
     shared: int = 0
     only_first: int = 0
     only_second: int = 0
@@ -88,6 +90,10 @@ class Comparison:
     def caution(self) -> tuple[str, ...]:
         """The note on subjects with too few groups for p-values; empty where there is none."""
         return tuple(caution({pair.subject: pair.units for pair in self.pairwise}))
+
+    def with_base(self) -> tuple[PairwiseComparison, ...]:
+        """Return the pairs whose second judge is the base; the notebook on trust lists them."""
+        return tuple(pair for pair in self.pairwise if pair.with_base)
 
     def of_pair(self, subject: str, first: str, second: str) -> PairwiseComparison | None:
         """Return the comparison of two judges, in this order, on a subject or over a dataset, if there is one."""
@@ -250,7 +256,8 @@ def adjusted(pairs: Sequence[PairwiseComparison], base: str | None = None) -> li
         to_base = [p if pair.second == base else None for p, pair in zip(p_values, pairs, strict=True)]
         for of_pair, p, p_to_base in zip(differences, holm(p_values), holm(to_base), strict=True):
             of_pair[name] = replace(of_pair[name], adjusted=p, adjusted_to_base=p_to_base)
-    return [replace(pair, differences=of_pair) for pair, of_pair in zip(pairs, differences, strict=True)]
+    both = zip(pairs, differences, strict=True)
+    return [replace(pair, differences=of_pair, with_base=pair.second == base) for pair, of_pair in both]
 
 
 def _t_test(about: str, sample: Sample, first: Floats, second: Floats) -> PairedTest:

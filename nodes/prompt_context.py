@@ -218,10 +218,12 @@ class Prompts:
     'You are the Scorer: '
     """
 
-    def __init__(self, sources: dict[str, str]) -> None:
+    def __init__(
+        self, sources: dict[str, str], environment: type[jinja2.Environment] = ImmutableSandboxedEnvironment
+    ) -> None:
         self.sources = sources
         # Sandboxed, since a folder of templates may come from somebody else: they reach only what they get.
-        self._jinja = ImmutableSandboxedEnvironment(
+        self._jinja = environment(
             # No escaping, for prompts are no HTML; a name that is not given is an error, not an empty text.
             loader=jinja2.DictLoader(sources),
             undefined=jinja2.StrictUndefined,
@@ -368,4 +370,8 @@ def _with_templates(templates: Path) -> Prompts:
     return prompts
 
 
-_BUNDLED = Prompts({name: text for name, text in _read(_HOME).items() if not name.startswith(f"{PAPERS}/")})
+# Our own templates need no sandbox, which looks at whatever they name each time that one is filled in.
+_BUNDLED = Prompts(
+    {name: text for name, text in _read(_HOME).items() if not name.startswith(f"{PAPERS}/")},
+    jinja2.Environment,
+)

@@ -191,19 +191,21 @@ class Worker:
             asking, self._blocked = [*self._blocked, *asking], []
         # A claim for a request that is cancelled from now on is freed by what `forget` queues.
         asking = [request for request in asking if not request.done.cancelled()]
+        outcomes: list[Outcome] = []
         if asking:
             # In `_blocked` they are told of any fault from here on.
             self._blocked += asking
             replies, ours = self.store.reserve([request.key for request in asking])
-            outcomes = [(r, replies.get(r.key)) for r in asking if r.key in replies or r.key in ours]
+            outcomes += ((r, replies.get(r.key)) for r in asking if r.key in replies or r.key in ours)
             served = {request for request, _ in outcomes}
             self._blocked = [request for request in self._blocked if request not in served]
             self._polling = time.monotonic() + POLL_SECONDS
-            self._deliver(outcomes)
         for request in self._noted.keys() - set(self._blocked):
             self._waits.remove(self._noted.pop(request))
         for request in set(self._blocked) - self._noted.keys():
             self._noted[request] = self._waits.add("another process", "it is making the same call", None)
+        # Last: whoever has waited may look at once whether a wait is still shown.
+        self._deliver(outcomes)
 
     def _deliver(self, outcomes: Sequence[Outcome]) -> None:
         self._on_loop(self._settle, outcomes)

@@ -65,6 +65,15 @@ def fenced_sections(prompt: str) -> list[Section]:
     return [Section(m["label"], m["text"]) for m in _SECTION.finditer(prompt)]
 
 
+def texts_by_speaker(prompt: str) -> list[tuple[str, str]]:
+    """Return the outermost fenced texts of a prompt, each behind its speaker; see ``Section.speaker``.
+
+    >>> texts_by_speaker(fence("source", "A.") + "\\n" + fence("critic, round 1", "B."))
+    [('', 'A.'), ('critic', 'B.')]
+    """
+    return [(section.speaker, section.text) for section in fenced_sections(prompt)]
+
+
 def section_ends(prompt: str) -> list[int]:
     """Return where the outermost fenced texts of a prompt end.
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
-from ..delimiters import fenced_sections
+from ..delimiters import texts_by_speaker
 from .own_words import CharMap, plain, unmarked
 from .vocabulary import WORDS, pattern
 
@@ -61,9 +61,9 @@ class Shown:
         >>> Shown.in_prompt("\\n".join(shown), agent="scorer")
         Shown(judged=('A.',), speeches=('B.',))
         """
-        sections = fenced_sections(prompt)
-        judged = (section.text for section in sections if not section.speaker)
-        speeches = (section.text for section in sections if section.speaker not in ("", agent))
+        quoted = texts_by_speaker(prompt)
+        judged = (text for speaker, text in quoted if not speaker)
+        speeches = (text for speaker, text in quoted if speaker not in ("", agent))
         return cls(tuple(judged), tuple(speeches))
 
     def of(self, place: Place | None) -> Shown:

@@ -245,6 +245,7 @@ class BatchProvider(ABC):
 
     def lines(self, name: str, source: Any, path: Path) -> AsyncIterator[dict[str, Any]]:
         """Yield results as lines of their file (see ``collect``); arguments as for ``fetch``."""
+        # Not abstract: where results are a file already, a provider has its own ``fetch`` and no need of lines.
         raise NotImplementedError
 
     @classmethod

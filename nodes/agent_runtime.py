@@ -138,7 +138,7 @@ class AgentRuntime(Generic[SettingsT]):
         temperature = next(degree for degree in given if degree is not None)
         question = replace(question, parameters={**question.parameters, "temperature": temperature})
         sampled = await draw_samples(self._call(question, model, self._messages(question, model)), size)
-        form = _knowing(question, _prompt_of(sampled[0][0]))
+        form = _knowing(question, sampled[0][0].prompt)
         turns = []
         for _, reply in sampled:
             try:
@@ -185,8 +185,7 @@ class AgentRuntime(Generic[SettingsT]):
     async def _read_or_repair(self, question: Question, call: Call, reply: Reply, id: str) -> Answer:
         """Parse the reply; while that fails and repairs are left, send a repair request and parse its reply."""
         model, calls, replies, cut_off = call.model, [call], [reply], False
-        prompt = _prompt_of(call)
-        form = _knowing(question, prompt)
+        form = _knowing(question, call.prompt)
         while True:
             try:
                 content, value = await _read(form, replies[-1])
@@ -212,7 +211,7 @@ class AgentRuntime(Generic[SettingsT]):
             else:
                 turn = self._turn(id, question, replies, content, value, model.label)
                 self.publish_turn(turn)
-                warnings = _warnings(question, prompt, content, calls, replies)
+                warnings = _warnings(question, content, calls, replies)
                 return Answer(turn, (*model.warnings.values(), *warnings), replies[-1].tokens)
 
     def _turn(
@@ -273,10 +272,6 @@ def without_models(transcript: Sequence[Turn]) -> AgentRuntime[Settings]:
     return AgentRuntime(Settings(), Prompts.bundled(), {}, get_runtime().stream_writer, TurnIds(transcript))
 
 
-def _prompt_of(call: Call) -> str:
-    return "\n".join(message.text for message in call.messages)
-
-
 def _knowing(question: Question, prompt: str) -> OutputSchema:
     """Return the form with the texts that the agent was shown: what it reprints of them is no value of its own."""
     return replace(question.form, shown=Shown.in_prompt(prompt, question.agent))
@@ -317,7 +312,7 @@ def _is_half_a_speech(form: OutputSchema, reply: Reply) -> bool:
 
 
 def _warnings(
-    question: Question, prompt: str, content: str, calls: Sequence[Call], replies: Sequence[Reply]
+    question: Question, content: str, calls: Sequence[Call], replies: Sequence[Reply]
 ) -> Iterator[str]:
     """Yield what a reader should know of an agent's turn, which took these calls and their replies."""
     who = question.who
@@ -325,7 +320,7 @@ def _warnings(
         yield ASKED_AGAIN.of(who, times=len(replies) - 1)
     if _is_half_a_speech(question.form, replies[-1]):
         yield SPEECH_CUT_OFF.of(who)
-    yield from copied_words(who, content, prompt)
+    yield from copied_words(who, content, calls[0].prompt)
     for call, reply in zip(calls, replies, strict=True):
         yield from _prompt_warning(who, call, reply)
 
@@ -334,9 +329,9 @@ def _prompt_warning(who: str, call: Call, reply: Reply) -> Iterator[str]:
     """Yield a warning where the server counted far fewer tokens than the prompt can have: it may have cut it."""
     counted = reply.usage.input_tokens
     least = max(_LONG_PROMPT, counted * _MOST_CHARACTERS + 1)
-    if counted and sum(len(message.text) for message in call.messages) >= least:
+    if counted and len(call.prompt) >= least:
         # Blanks in a row may be one token.
-        sent = sum(len(" ".join(message.text.split())) for message in call.messages)
+        sent = len(" ".join(call.prompt.split()))
         if sent >= least:
             yield PROMPT_CUT.of(who, counted=counted, sent=sent)
 

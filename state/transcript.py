@@ -80,6 +80,8 @@ class Usage:
         return self.input_tokens + self.output_tokens
 
     def __add__(self, other: Usage) -> Usage:
+        if self is NO_USAGE:
+            return other
         unknown = self.cost_usd is None or other.cost_usd is None
         cost = None if unknown else (self.cost_usd or 0.0) + (other.cost_usd or 0.0)
         *tokens, seconds, uncounted = map(add, _numbers_of(self), _numbers_of(other))

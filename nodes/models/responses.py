@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Literal
 
@@ -53,16 +52,13 @@ def read_response(
     facts = {"served": served if is_other else "", "system_fingerprint": metadata.get("system_fingerprint")}
     known |= {name: _shown(words) for name, words in facts.items() if isinstance(words, str) and words}
     try:
-        first = _reply(messages[0], writer, seconds, tool)
-        others = [_reply(message, writer, seconds, tool) for message in messages[1:]]
+        others = tuple(_reply(message, writer, seconds, tool).without_usage() for message in messages[1:])
+        return _reply(messages[0], writer, seconds, tool, others=others, **known)
     except ResponseError:
         raise
     except Exception as error:
         problem = f"{label}: the response came, but could not be read: {redact(repr(error))}"
         raise UnreadResponseError(problem, messages, seconds, tool) from error
-    if others:
-        known["others"] = tuple(reply.without_usage() for reply in others)
-    return replace(first, **known) if known else first
 
 
 def is_empty(message: BaseMessage) -> bool:
@@ -72,7 +68,7 @@ def is_empty(message: BaseMessage) -> bool:
     return not (about or message.text or _called(message))
 
 
-def _reply(message: BaseMessage, label: str, seconds: float, tool: str | None) -> Reply:
+def _reply(message: BaseMessage, label: str, seconds: float, tool: str | None, **further: Any) -> Reply:
     usage, called, content = _usage(message, label, seconds), _called(message), message.content
     blocks = [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
     # Reasoning in blocks of its own, and what was said on the way, do not count.
@@ -110,6 +106,7 @@ def _reply(message: BaseMessage, label: str, seconds: float, tool: str | None) -
         filtered=how == "filtered",
         problem=problem,
         reasoned=reasoned,
+        **further,
     )
 
 

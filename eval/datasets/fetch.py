@@ -178,18 +178,16 @@ def _download(url: str, path: Path) -> None:
 
 def _may_pass(error: BaseException) -> bool:
     """Tell whether a download may succeed later: no answer, too many requests, or a server in trouble."""
-    import requests
+    from ...nodes.models.provider_errors import ProviderFault
 
-    if not isinstance(error, requests.RequestException):
-        return False
-    return error.response is None or error.response.status_code == 429 or error.response.status_code >= 500
+    return ProviderFault(error).retryable
 
 
 def _wait(state: RetryCallState) -> float:
     """Return the seconds to wait: as the server asks, else twice as long each time; at most the longest wait."""
-    from ...nodes.models.provider_errors import retry_after
+    from ...nodes.models.provider_errors import ProviderFault
 
-    response: Any = getattr(state.outcome.exception() if state.outcome else None, "response", None)
-    asked = None if response is None else retry_after(response.headers, None)
+    error = state.outcome.exception() if state.outcome else None
+    asked = ProviderFault(error).retry_after if error else None
     wait = PATIENCE.first_wait * 2 ** (state.attempt_number - 1) if asked is None else asked
     return min(wait, PATIENCE.longest_wait)

@@ -18,7 +18,7 @@ from ...graphs.given_graphs import compiled
 from ...graphs.nested import Compiled, JudgeSlot, nested_judge_node
 from ...graphs.registry import AnyGraph
 from ...nodes.replies.json_fields import whole_object
-from ...state.checked import Checked, did_you_mean, field_docstrings
+from ...state.checked import Checked, did_you_mean, field_docstrings, listed
 from ...state.conversations import before_last_answers, read_conversation
 from ...state.errors import ReplyError, UsageError
 from ...state.graph_state import JudgeOutput
@@ -193,8 +193,7 @@ def node_of(
     of_state = None if state is None else list(get_type_hints(state))
     for name, key in given.items():
         if of_state is not None and key not in of_state:
-            known = f"{', '.join(of_state)}{did_you_mean(key, of_state)}"
-            raise UsageError(f"{name}: {state.__name__} has no {key!r}, only {known}")
+            raise UsageError(f"{name}: {state.__name__} has no {key!r}, only {listed(of_state, key)}")
     # The last field of a task is the one that it can do without.
     if missing := [name for name in tasks.fields[:-1] if name not in taken]:
         raise UsageError(f"name a key of the state for {missing[0]}, which the judge takes")

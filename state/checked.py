@@ -10,7 +10,7 @@ import difflib
 import re
 import sys
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -236,6 +236,16 @@ def did_you_mean(
             name for name in about if words & {w.rstrip("s") for w in re.findall(r"\w+", about[name].lower())}
         ]
     return f"; did you mean {meant[0]}?" if meant else ""
+
+
+def listed(names: Iterable[str], wrong: str) -> str:
+    """List the names that there are, and say which of them a wrong one was probably meant for.
+
+    >>> listed(["demo", "summeval"], "sumeval")
+    'demo, summeval; did you mean summeval?'
+    """
+    known = list(names)
+    return f"{', '.join(known)}{did_you_mean(wrong, known)}"
 
 
 def shortened(value: Any) -> str:

@@ -124,7 +124,7 @@ def _facts(source: Source) -> Iterator[tuple[str, str]]:
     else:
         yield "home", source.home.address
         yield "files", "\n".join(source.forms[0].files)
-        by_git = "each file's Git object id at that commit; after the download, its SHA-256"
+        by_git = "each file's Git object id at that commit, whenever it is read"
         sha256 = source.home.sha256 if isinstance(source.home, HuggingFace) else None
         yield "checksum", by_git if sha256 is None else "\n".join(f"SHA-256 {digest}" for digest in sha256)
         yield "local copy", f"--data-dir DIR with {source.wanted}, also as .gz, in DIR or DIR/{source.name}"

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from ...nodes.yaml_files import read_yaml
 from ...state.aspects import ASPECTS, Aspect, find_aspect, full_names
-from ...state.checked import did_you_mean
+from ...state.checked import listed
 from ...state.errors import DataError, UsageError
 from .dataset import Dataset
 from .files import unreadable
@@ -78,8 +78,7 @@ def _aspect(dataset: Dataset, name: str | Aspect) -> Aspect:
     bare = name.rpartition("/")[2]  # "coherence" of "topical-chat/coherence"
     has = dataset.aspect_names()
     if has and bare not in has:
-        known = f"{', '.join(has)}{did_you_mean(bare, has)}"
-        raise UsageError(f"{dataset.name} has no labels for the aspect {name!r}; it has {known}")
+        raise UsageError(f"{dataset.name} has no labels for the aspect {name!r}; it has {listed(has, bare)}")
     family = dataset.family or ("topical-chat" if dataset.survey.has_facts else "summeval")
     try:
         # An aspect of the dataset's own family comes first: families have aspects of the same name.

@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from ...state.checked import did_you_mean
+from ...state.checked import listed
 from ...state.errors import DataError, UsageError
 from ...state.tasks import TaskKind
 from ..statistics.tie_policy import DEFAULT_TIE_POLICY, TiePolicy
@@ -286,9 +286,8 @@ def data_options(described: Mapping[str, Any]) -> list[str]:
 def _of_file(path: Path, data_dir: str | Path | None, max_characters: int, columns: Columns) -> Dataset:
     # Without a suffix it was meant as a name, perhaps misspelt; a missing file is reported when it is opened.
     if not path.exists() and path.suffix == "":
-        names = catalog.dataset_names()
-        meant = did_you_mean(str(path), names)
-        raise UsageError(f"no dataset or file {str(path)!r}; datasets are {', '.join(names)}{meant}")
+        known = listed(catalog.dataset_names(), str(path))
+        raise UsageError(f"no dataset or file {str(path)!r}; datasets are {known}")
     if data_dir is not None:
         raise UsageError(f"{path} is a file: --data-dir (data_dir=) only applies to named datasets")
     rows = row_file(path)

@@ -3,8 +3,8 @@
 - From the Hugging Face Hub with ``huggingface_hub``, at a fixed revision, into its cache; checked against the SHA-256
   that the Hub states for the file, which is written down in the catalogue.
 - From GitHub with ``pooch``, at a fixed commit; checked against the content address (git's blob id) that GitHub's API
-  states for the file in that commit. The SHA-256 that it has then is written down beside it, and what differs from it
-  later is refused.
+  states for the file in that commit. The list of these is kept beside the files, and what differs from it later is
+  refused.
 
 ``HF_ENDPOINT``, ``JURYGRAPH_GITHUB_RAW`` and ``JURYGRAPH_GITHUB_API`` name mirrors; ``JURYGRAPH_CACHE`` the cache.
 """
@@ -20,7 +20,6 @@ from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import quote
-from uuid import uuid4
 
 from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_attempt
 
@@ -88,9 +87,6 @@ def _reason(error: BaseException) -> str:
     return first if len(first) <= 200 else f"{first[:200]}..."
 
 
-SUMS = "SHA256SUMS"
-
-
 def cache_folder() -> Path | None:
     """Return the folder that ``JURYGRAPH_CACHE`` names; ``None`` for the fetching packages' own."""
     folder = os.environ.get("JURYGRAPH_CACHE")
@@ -105,47 +101,6 @@ def git_blob(path: Path) -> str:
         return hashlib.file_digest(file, lambda: begun).hexdigest()
 
 
-class Sums:
-    """Records the checked files of a folder with their digests, in the form that ``sha256sum --check`` reads."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._file = folder / SUMS
-        lines = self._file.read_text(encoding="utf-8").splitlines() if self._file.exists() else []
-        self._known = {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
-
-    def holds(self, name: str) -> bool:
-        """Tell whether a file is there and is what it was when it was checked.
-
-        Raises:
-            DataError: it is there and is something else.
-        """
-        path, known = self._folder / name, self._known.get(name)
-        if known is None or not path.exists():
-            return False
-        if (digest := sha256(path)) != known:
-            changed = f"was changed after the download (SHA-256 {digest[:12]}..., was {known[:12]}...)"
-            raise DataError(f"{path}: {changed}; delete it to download it again")
-        return True
-
-    def add(self, name: str) -> None:
-        """Record a file that has been checked.
-
-        Raises:
-            DataError: one of that name was checked before, and held something else.
-        """
-        digest, known = sha256(self._folder / name), self._known.get(name)
-        if known is not None and known != digest:
-            differs = f"differs from the earlier one (SHA-256 {digest[:12]}..., was {known[:12]}...)"
-            raise DataError(f"{self._folder / name}: this download {differs}")
-        self._known[name] = digest
-        # A name of its own, since another process may be fetching the same; then put in place at once.
-        fresh = self._file.with_name(f"{SUMS}.{uuid4().hex}")
-        lines = (f"{known}  {file}\n" for file, known in self._known.items())
-        fresh.write_text("".join(lines), encoding="utf-8")
-        fresh.replace(self._file)
-
-
 log = logging.getLogger("jurygraph.data")
 
 
@@ -156,30 +111,31 @@ PATIENCE = RetryPolicy(attempts=3, timeout=30.0, first_wait=1.0, longest_wait=20
 def fetch_from_github(home: GitHub, files: Sequence[str]) -> Path:
     """Fetch the missing files of a commit, and return their folder, laid out as in the repository.
 
-    If all files are there, nothing is asked of the network.
+    If all files and the list of the commit's are there, nothing is asked of the network.
 
     Raises:
-        DataError: a file that the commit does not have, or whose content is not the commit's.
+        DataError: a file that the commit does not have, or whose content is not the commit's, or no longer.
         OSError: a download that failed for good.
     """
     import pooch
 
     folder = (cache_folder() or Path(pooch.os_cache("jurygraph"))) / "github" / home.repository / home.commit
-    sums = Sums(folder)
-    if missing := [name for name in files if not sums.holds(name)]:
-        base = os.environ.get("JURYGRAPH_GITHUB_RAW", "https://raw.githubusercontent.com").rstrip("/")
-        blobs = _blobs(home, folder.with_name(f"{home.commit}.tree.json"))
-        for name in missing:
-            if name not in blobs:
-                raise DataError(f"{home.repository} has no {name} at {home.commit}")
-            path, blob = folder / name, blobs[name]
+    base = os.environ.get("JURYGRAPH_GITHUB_RAW", "https://raw.githubusercontent.com").rstrip("/")
+    blobs = _blobs(home, folder.with_name(f"{home.commit}.tree.json"))
+    for name in files:
+        if name not in blobs:
+            raise DataError(f"{home.repository} has no {name} at {home.commit}")
+        path, blob = folder / name, blobs[name]
+        if not (was_there := path.exists()):
             _download(f"{base}/{home.repository}/{home.commit}/{quote(name)}", path)
-            if (content := git_blob(path)) != blob:
-                path.unlink()
-                problem = f"the download is not the file of commit {home.commit[:12]}"
-                differs = f"(git blob {content[:12]}..., should be {blob[:12]}...) and was deleted; try again"
-                raise DataError(f"{path.name} of {home.repository}: {problem} {differs}")
-            sums.add(name)
+        if (content := git_blob(path)) != blob:
+            differs = f"(git blob {content[:12]}..., should be {blob[:12]}...)"
+            if was_there:
+                changed = f"was changed after the download {differs}"
+                raise DataError(f"{path}: {changed}; delete it to download it again")
+            path.unlink()
+            problem = f"the download is not the file of commit {home.commit[:12]} {differs}"
+            raise DataError(f"{path.name} of {home.repository}: {problem} and was deleted; try again")
     return folder
 
 
@@ -222,18 +178,16 @@ def _download(url: str, path: Path) -> None:
 
 def _may_pass(error: BaseException) -> bool:
     """Tell whether a download may succeed later: no answer, too many requests, or a server in trouble."""
-    import requests
+    from ...nodes.models.provider_errors import ProviderFault
 
-    if not isinstance(error, requests.RequestException):
-        return False
-    return error.response is None or error.response.status_code == 429 or error.response.status_code >= 500
+    return ProviderFault(error).retryable
 
 
 def _wait(state: RetryCallState) -> float:
     """Return the seconds to wait: as the server asks, else twice as long each time; at most the longest wait."""
-    from ...nodes.models.provider_errors import retry_after
+    from ...nodes.models.provider_errors import ProviderFault
 
-    response: Any = getattr(state.outcome.exception() if state.outcome else None, "response", None)
-    asked = None if response is None else retry_after(response.headers, None)
+    error = state.outcome.exception() if state.outcome else None
+    asked = ProviderFault(error).retry_after if error else None
     wait = PATIENCE.first_wait * 2 ** (state.attempt_number - 1) if asked is None else asked
     return min(wait, PATIENCE.longest_wait)

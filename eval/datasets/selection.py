@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...state.checked import did_you_mean
+from ...state.checked import listed
 from ...state.errors import DataError, UsageError
 from .files import Row
 from .items import FIELDS, Numbered, Reader, digest
@@ -31,9 +31,8 @@ def parse_columns(text: str) -> dict[str, str]:
         if not (field and equals and column):
             raise UsageError(f"--columns: {pair!r} is not of the form FIELD=COLUMN")
         if field.partition(".")[0] not in FIELDS:
-            names = sorted(FIELDS)
-            meant = did_you_mean(field, names)
-            raise UsageError(f"--columns: unknown field {field!r}; fields are {', '.join(names)}{meant}")
+            known = listed(sorted(FIELDS), field)
+            raise UsageError(f"--columns: unknown field {field!r}; fields are {known}")
         if field in columns:
             raise UsageError(f"--columns: {field!r} is given two columns, {columns[field]} and {column}")
         columns[field] = column

@@ -20,6 +20,7 @@ from typing import Any
 
 from ...graphs.given_graphs import Protocols, judges_of, named
 from ...nodes.models.retry import Wait
+from ...nodes.plugins import needed
 from ...state.errors import UsageError
 from ..calls.call_pipeline import AT_ONCE
 from ..calls.progress_counters import ProgressCounters
@@ -297,10 +298,7 @@ def load_ray() -> Any:
     Raises:
         UsageError: it is not installed.
     """
-    try:
-        return import_module("ray")
-    except ImportError as error:
-        raise UsageError('the engine ray needs Ray: pip install "jurygraph[ray]"') from error
+    return needed("ray", 'the engine ray needs Ray: pip install "jurygraph[ray]"')
 
 
 @asynccontextmanager

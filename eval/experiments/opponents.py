@@ -13,7 +13,7 @@ from ...graphs.registry import find_protocol, protocol_names
 from ...graphs.wrapper import all_judges
 from ...nodes.bound_judge import Models, by_role
 from ...nodes.models.loaded_model import LoadedModel
-from ...state.checked import did_you_mean
+from ...state.checked import listed
 from ...state.errors import UsageError
 from ...state.protocols import Ensemble
 from ...state.settings.base_settings import explicitly_set
@@ -62,8 +62,7 @@ def opponent_names(name: str, against: Sequence[str]) -> list[str]:
     known = [opponent for opponent in dict.fromkeys([*usual, *protocol_names()]) if opponent != name]
     for opponent in chosen:
         if opponent not in protocol_names():
-            listed = f"{', '.join(known)}{did_you_mean(opponent, known)}"
-            raise UsageError(f"unknown opponent {opponent!r}; opponents are {listed}")
+            raise UsageError(f"unknown opponent {opponent!r}; opponents are {listed(known, opponent)}")
     if name in usual or name in chosen:
         remedy = "Name a protocol whose agents talk, or name its opponents with --against (against=)"
         raise UsageError(f"{name} {_NO_COUNTERPART}: protocols are compared with it. {remedy}")

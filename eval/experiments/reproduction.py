@@ -14,7 +14,7 @@ import numpy as np
 from pydantic import TypeAdapter
 
 from ...nodes.yaml_files import read_yaml
-from ...state.checked import did_you_mean
+from ...state.checked import listed
 from ...state.errors import UsageError
 from ..datasets.catalog import find_source
 from ..datasets.dataset import Dataset
@@ -132,8 +132,7 @@ def find_table(name: str) -> PaperTable:
         UsageError: there is none of this name; the nearest one is named.
     """
     if name not in paper_tables():
-        known = list(paper_tables())
-        raise UsageError(f"no table {name!r}; tables are {', '.join(known)}{did_you_mean(name, known)}")
+        raise UsageError(f"no table {name!r}; tables are {listed(paper_tables(), name)}")
     return paper_tables()[name]
 
 

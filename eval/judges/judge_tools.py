@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Hashable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Hashable, Mapping
 from dataclasses import replace
 from typing import Annotated, Any, NotRequired, TypedDict, cast, get_type_hints
 
@@ -18,7 +17,8 @@ from ...graphs.given_graphs import compiled
 from ...graphs.nested import Compiled, JudgeSlot, nested_judge_node
 from ...graphs.registry import AnyGraph
 from ...nodes.replies.json_fields import whole_object
-from ...state.checked import Checked, did_you_mean, field_docstrings
+from ...nodes.sync_bridge import run_blocking
+from ...state.checked import Checked, did_you_mean, field_docstrings, listed
 from ...state.conversations import before_last_answers, read_conversation
 from ...state.errors import ReplyError, UsageError
 from ...state.graph_state import JudgeOutput
@@ -29,32 +29,26 @@ from .judge_inputs import TaskMaker
 LONGEST_EXPLANATION = 1000
 """How many characters of an explanation an agent is told; the verdict has the whole."""
 
-Ask = Callable[..., Mapping[str, Any]]
-"""Gives the feedback of a judge: on what it is asked, or on what its graph returned."""
-AskAsync = Callable[..., Awaitable[Mapping[str, Any]]]
+Feedback = Mapping[str, Any]
+"""What a judge gives as an evaluator."""
 
 
-def tool_of(tasks: TaskMaker, ask: Ask, aask: AskAsync, name: str, description: str | None) -> BaseTool:
-    """Make a tool of a judge; see ``Judge.as_tool``."""
-
-    @contextmanager
-    def failures_are_shown() -> Iterator[None]:
-        """Show the agent that called the tool why a reply could not be read."""
-        try:
-            yield
-        except ReplyError as error:
-            none = "There is no verdict: what the judge's model said is none."
-            raise ToolException(f"{none} {error.problem} Ask again, or do without it.") from error
-
-    def judge(**texts: Any) -> tuple[str, Any]:
-        with failures_are_shown():
-            verdict = ask(**texts)["metadata"]
-            return in_words(verdict, tasks), verdict
+def tool_of(
+    tasks: TaskMaker, ask: Callable[..., Awaitable[Feedback]], name: str, description: str | None
+) -> BaseTool:
+    """Make a tool of a judge; see ``Judge.as_tool``. ``ask`` gives the judge's feedback on texts."""
 
     async def ajudge(**texts: Any) -> tuple[str, Any]:
-        with failures_are_shown():
-            verdict = (await aask(**texts))["metadata"]
-            return in_words(verdict, tasks), verdict
+        try:
+            verdict = (await ask(**texts))["metadata"]
+        except ReplyError as error:
+            # Told to the agent that called the tool.
+            none = "There is no verdict: what the judge's model said is none."
+            raise ToolException(f"{none} {error.problem} Ask again, or do without it.") from error
+        return in_words(verdict, tasks), verdict
+
+    def judge(**texts: Any) -> tuple[str, Any]:
+        return run_blocking(ajudge(**texts))
 
     if (aspect := tasks.aspect) is None:
         about = "Compare two answers to one question. Returns which is better, and why."
@@ -176,7 +170,7 @@ class NodeKeys(TypedDict, total=False):
 
 
 def node_of(
-    graph: AnyGraph, tasks: TaskMaker, feedback_of: Ask, state: Any, keys: NodeKeys
+    graph: AnyGraph, tasks: TaskMaker, feedback_of: Callable[[Any], Feedback], state: Any, keys: NodeKeys
 ) -> Runnable[Any, Any]:
     """Make a node of a judge; see ``Judge.node``. ``feedback_of`` makes the feedback of what the graph returned."""
     # ``keys`` say where the texts are, as a mapping does for the arguments of an evaluator.
@@ -193,8 +187,7 @@ def node_of(
     of_state = None if state is None else list(get_type_hints(state))
     for name, key in given.items():
         if of_state is not None and key not in of_state:
-            known = f"{', '.join(of_state)}{did_you_mean(key, of_state)}"
-            raise UsageError(f"{name}: {state.__name__} has no {key!r}, only {known}")
+            raise UsageError(f"{name}: {state.__name__} has no {key!r}, only {listed(of_state, key)}")
     # The last field of a task is the one that it can do without.
     if missing := [name for name in tasks.fields[:-1] if name not in taken]:
         raise UsageError(f"name a key of the state for {missing[0]}, which the judge takes")

@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any, SupportsFloat
 from uuid import uuid4
 
+from pydantic import TypeAdapter, ValidationError
+
 from ...nodes.plugins import Group, load_plugin, plugins
 from ...state.aspects import Aspect
 from ...state.errors import UsageError
@@ -236,13 +238,11 @@ def _made(name: str, known: str, pairs: list[tuple[str, str, str]]) -> Metric:
 
 def _value(name: str, key: str, text: str, default: object) -> object:
     """Parse a parameter's value as the type that its default has."""
-    # bool first: to Python, True and False are ints too.
-    if isinstance(default, bool):
-        if text.lower() not in ("true", "false"):
-            raise UsageError(f"{name}: {key} must be true or false, got {text!r}")
-        return text.lower() == "true"
-    if isinstance(default, int):
-        if not text.isdigit():
-            raise UsageError(f"{name}: {key} must be a number, got {text!r}")
-        return int(text)
-    return text
+    if not isinstance(default, bool | int | float):
+        return text
+    try:
+        return TypeAdapter(type(default)).validate_strings(text)
+    except ValidationError:
+        # To Python, True and False are numbers too.
+        wanted = "true or false" if isinstance(default, bool) else "a number"
+        raise UsageError(f"{name}: {key} must be {wanted}, got {text!r}") from None

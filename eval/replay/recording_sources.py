@@ -290,7 +290,10 @@ class PastRun(Recording):
         if not self._places:
             raise DataError(f"{folder}: holds no results to replay")
         self.name, self.location = folder.resolve().name, str(folder)
-        self.digest, self.models = sha256(folder / FILE)[:12], _models(self._manifest)
+        self.digest = sha256(folder / FILE)[:12]
+        # Of a replay, the models are those of its own recording.
+        replayed = self._manifest.get("replies")
+        self.models = tuple(replayed["models"]) if replayed else model_names(self._manifest)
         # What results say of the run's items, under the name of the data that they came from.
         about = self._manifest["data"]
         self.dataset = replace(
@@ -365,10 +368,3 @@ def recorded_settings(
     usual, recorded = known().model_dump(mode="json"), manifest.get("protocols", {}).get(protocol) or {}
     wanted = recorded.keys() & usual.keys() - {*without}
     return {name: value for name, value in recorded.items() if name in wanted and usual[name] != value}
-
-
-def _models(manifest: Mapping[str, Any]) -> tuple[str, ...]:
-    """Name the models of a run, without their parameters; of a replay, those of its own recording."""
-    if "replies" in manifest:
-        return tuple(manifest["replies"]["models"])
-    return model_names(manifest)

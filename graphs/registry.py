@@ -28,7 +28,7 @@ from langgraph.graph import StateGraph
 from langgraph.pregel.protocol import PregelProtocol
 
 from ..nodes.plugins import Group, load_plugin, plugins
-from ..state.checked import did_you_mean
+from ..state.checked import listed
 from ..state.errors import UsageError
 from ..state.protocols import Protocol
 from ..state.review_rules import KindOf
@@ -114,7 +114,7 @@ def find_protocol(name: str) -> ModuleType:
     if name in _loaded:
         return _loaded[name].module
     names = protocol_names()
-    raise UsageError(f"unknown protocol {name!r}; known are {', '.join(names)}{did_you_mean(name, names)}")
+    raise UsageError(f"unknown protocol {name!r}; known are {listed(names, name)}")
 
 
 def take_in(module: ModuleType, reference: str = "") -> str:

@@ -9,6 +9,7 @@ from jurygraph.nodes.models.scripted_model import ScriptedModel
 from langchain.agents import create_agent
 from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
+from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, StateGraph
 from langgraph.types import Command
@@ -117,6 +118,13 @@ async def test_a_graph_that_keeps_threads_keeps_none_as_a_judge(outer: Any) -> N
     assert said[2].content.startswith("coherence: 4")
     assert judge.as_agent().invoke(SAID)["verdict"]["score"] == 4.0
     assert not [*saver.list(None)]
+
+
+def test_an_agent_with_a_checkpointer_for_sync_code_alone_calls_the_tool() -> None:
+    saver = InMemorySaver()
+    saver.aget_tuple = BaseCheckpointSaver.aget_tuple.__get__(saver)  # type: ignore[method-assign]
+    agent = agent_with(rating(), ASKS, "It is a 4.", checkpointer=saver)
+    assert agent.invoke(QUESTION, THREAD)["messages"][2].content.startswith("coherence: 4")
 
 
 # An agent

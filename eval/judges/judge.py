@@ -121,7 +121,7 @@ class Judge:
         named = name or re.sub(r"[^a-zA-Z0-9_-]+", "_", f"judge_{self.key}")[:64]
         # A tool's arguments are the task's own fields: nothing is to be looked up elsewhere.
         plain = Judge(self.graph, replace(self._tasks, mapping={}), self.key)
-        return tool_of(self._tasks, plain.acall, named, description)
+        return tool_of(self._tasks, plain, plain.acall, named, description)
 
     def as_agent(self, name: str = "judge", then: str | None = None) -> Compiled:
         """Return an agent that others can hand over to: a compiled graph, messages in and messages out.

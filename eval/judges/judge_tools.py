@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Hashable, Mapping
+from collections.abc import Awaitable, Callable, Hashable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Annotated, Any, NotRequired, TypedDict, cast, get_type_hints
 
@@ -17,7 +18,6 @@ from ...graphs.given_graphs import compiled
 from ...graphs.nested import Compiled, JudgeSlot, nested_judge_node
 from ...graphs.registry import AnyGraph
 from ...nodes.replies.json_fields import whole_object
-from ...nodes.sync_bridge import run_blocking
 from ...state.checked import Checked, did_you_mean, field_docstrings, listed
 from ...state.conversations import before_last_answers, read_conversation
 from ...state.errors import ReplyError, UsageError
@@ -29,26 +29,33 @@ from .judge_inputs import TaskMaker
 LONGEST_EXPLANATION = 1000
 """How many characters of an explanation an agent is told; the verdict has the whole."""
 
-Feedback = Mapping[str, Any]
-"""What a judge gives as an evaluator."""
+Ask = Callable[..., Mapping[str, Any]]
+"""Gives the feedback of a judge: on what it is asked, or on what its graph returned."""
+AskAsync = Callable[..., Awaitable[Mapping[str, Any]]]
 
 
-def tool_of(
-    tasks: TaskMaker, ask: Callable[..., Awaitable[Feedback]], name: str, description: str | None
-) -> BaseTool:
-    """Make a tool of a judge; see ``Judge.as_tool``. ``ask`` gives the judge's feedback on texts."""
+def tool_of(tasks: TaskMaker, ask: Ask, aask: AskAsync, name: str, description: str | None) -> BaseTool:
+    """Make a tool of a judge; see ``Judge.as_tool``."""
 
-    async def ajudge(**texts: Any) -> tuple[str, Any]:
+    @contextmanager
+    def failures_are_shown() -> Iterator[None]:
+        """Show the agent that called the tool why a reply could not be read."""
         try:
-            verdict = (await ask(**texts))["metadata"]
+            yield
         except ReplyError as error:
-            # Told to the agent that called the tool.
             none = "There is no verdict: what the judge's model said is none."
             raise ToolException(f"{none} {error.problem} Ask again, or do without it.") from error
-        return in_words(verdict, tasks), verdict
 
+    # Not run as the other is: a checkpointer of the caller's agent may have the one way or the other alone.
     def judge(**texts: Any) -> tuple[str, Any]:
-        return run_blocking(ajudge(**texts))
+        with failures_are_shown():
+            verdict = ask(**texts)["metadata"]
+            return in_words(verdict, tasks), verdict
+
+    async def ajudge(**texts: Any) -> tuple[str, Any]:
+        with failures_are_shown():
+            verdict = (await aask(**texts))["metadata"]
+            return in_words(verdict, tasks), verdict
 
     if (aspect := tasks.aspect) is None:
         about = "Compare two answers to one question. Returns which is better, and why."
@@ -170,7 +177,7 @@ class NodeKeys(TypedDict, total=False):
 
 
 def node_of(
-    graph: AnyGraph, tasks: TaskMaker, feedback_of: Callable[[Any], Feedback], state: Any, keys: NodeKeys
+    graph: AnyGraph, tasks: TaskMaker, feedback_of: Ask, state: Any, keys: NodeKeys
 ) -> Runnable[Any, Any]:
     """Make a node of a judge; see ``Judge.node``. ``feedback_of`` makes the feedback of what the graph returned."""
     # ``keys`` say where the texts are, as a mapping does for the arguments of an evaluator.

@@ -12,7 +12,7 @@ from typing import Any, Self, TypedDict
 from ...nodes.models import prices
 from ...nodes.models.rate_limiter import RateLimits
 from ...nodes.models.retry import DEFAULT_RETRY_POLICY, RetryPolicy
-from ...state.checked import did_you_mean
+from ...state.checked import listed
 from ...state.errors import UsageError
 
 SPEED, LIMITS, KEPT = "Concurrency and limits", "Budget", "Output and cache"
@@ -109,9 +109,8 @@ class RunConfig:
         """
         known, others = [option.name for option in fields(cls)], tuple(others)
         if unknown := [name for name in options if name not in (*known, *OLD_NAMES, *others)]:
-            names = (*others, *known)
-            meant = did_you_mean(unknown[0], names)
-            raise UsageError(f"unknown option {unknown[0]!r}; options are {', '.join(names)}{meant}")
+            names = listed((*others, *known), unknown[0])
+            raise UsageError(f"unknown option {unknown[0]!r}; options are {names}")
         limits = {name: value for name, value in options.items() if name not in others and value is not None}
         return cls(**{OLD_NAMES.get(name, name): value for name, value in limits.items()})
 

@@ -103,7 +103,7 @@ class Annotators:
             f"closer, beats, could replace one: alternative annotator test (Calderon et al. 2025), "
             f"epsilon {self.epsilon:g}, over annotators with {FEWEST_ITEMS} items or more"
         )
-        tested = any(rater.test is not None and rater.test.annotators for rater in self.raters)
+        tested = any(rater.test is not None and rater.test.passed is not None for rater in self.raters)
         return (place, test) if tested else (place,)
 
     @property
@@ -149,9 +149,7 @@ def compare_annotators(
         everybody, test = _with_all(comparator, rows, rows.judged), None
         if side.distances:
             closeness: Closeness = "accuracy" if rows.winners else "rmse"
-            labels = rows.by_annotator
-            names = [f"annotator {place + 1}" for place in range(labels.shape[1])]
-            test = alternative_annotator_test(rows.judged, labels, names, closeness, epsilon)
+            test = alternative_annotator_test(rows.judged, rows.by_annotator, closeness, epsilon)
         judges.append(Rater(side.label, max(map(len, samples), default=0), mean, everybody, test))
     return Annotators(subject, metric, (*people, ceiling, *judges), epsilon)
 

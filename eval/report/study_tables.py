@@ -79,7 +79,7 @@ def agreements(study: Study) -> Iterator[Grid]:
             continue
         of_agreement, columns = attrgetter("agreement"), [_WHOSE[0]]
         columns += fields_of(of_agreement, n=Column("rows", about="rows with a verdict and a label"))
-        grouped = any("group_spearman" in entry.measures for entry in entries)
+        grouped = any(getattr(entry.agreement, "per_group", None) for entry in entries)
         for metric in (METRICS[name] for name in of_kind("score")):
             if grouped or not metric.within:
                 within = f"mean over groups of {MEASURES[metric.coefficient]} within each"

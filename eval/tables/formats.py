@@ -134,16 +134,9 @@ def _fitting(grid: Grid, width: int) -> list[Grid]:
             parts.append([])
         parts[-1].append(place)
     bare = _without_intervals(grid)
-    # The notes stand under the last part.
-    return [
-        replace(
-            bare,
-            columns=tuple(bare.columns[place] for place in (*range(names), *part)),
-            rows=tuple((*row[:names], *(row[place] for place in part)) for row in bare.rows),
-            notes=(*bare.notes, _SPLIT) if part is parts[-1] else (),
-        )
-        for part in parts
-    ]
+    # Each part has all notes: those of the last one are shown.
+    bare = replace(bare, notes=(*bare.notes, _SPLIT))
+    return [bare.only([*range(names), *part]) for part in parts]
 
 
 def _least_width(column: Column, texts: list[str]) -> int:

@@ -217,10 +217,8 @@ def compare(comparators: Sequence[PairwiseComparator], bases: Mapping[str, str])
     pairwise: list[PairwiseComparison] = []
     for comparator in comparators:
         base, sides = bases.get(comparator.subject.digest), comparator.sides
-        pairs = _pairs([*sides], base)
-        pairwise += adjusted(
-            [comparator.compare(sides[first], sides[second]) for first, second in pairs], base
-        )
+        pairs = [comparator.compare(sides[first], sides[second]) for first, second in _pairs([*sides], base)]
+        pairwise += adjusted(pairs, base)
     averages: list[PairwiseComparison] = []
     for digest, of_dataset in grouped((of.subject.digest, of) for of in comparators if of.averaged).items():
         # The judges that judged every score subject of the dataset.

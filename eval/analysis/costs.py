@@ -87,9 +87,8 @@ def costs(judges: Sequence[Judge], people: People | None) -> Costs:
     for judge in judges:
         usage, total = judge.usage, judge.usage.total
         of_one = usage.calls_each, usage.tokens_each, usage.cost_each, usage.seconds_each
-        rows.append(
-            CostRow(judge.label, judge.data, usage.judgements, *of_one, total.cost_usd, total.seconds)
-        )
+        in_all = total.cost_usd, total.seconds
+        rows.append(CostRow(judge.label, judge.data, usage.judgements, *of_one, *in_all))
     for of_dataset in grouped((judge.digest, judge) for judge in judges).values():
         if people is None:
             break

@@ -7,23 +7,20 @@ from dataclasses import replace
 from functools import cache
 from shlex import join
 from statistics import fmean
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from ...state.aspects import ASPECTS
+from ...state.protocols import Ensemble
 from ...state.transcript import total_usage
 from ..datasets.dataset import data_options
 from ..results.evaluation import UsageTotals
 from ..statistics.alignment import grouped
+from ..statistics.resampling import Statistic
 from .comparison import PairwiseComparator, PairwiseComparison, adjusted
 from .loading import JudgeAspectData, LoadedJudge
 from .verdict_columns import Side
-
-if TYPE_CHECKING:
-    from ...state.protocols import Ensemble
-    from ..statistics.resampling import Statistic
-
 
 Currency = Literal["cost", "calls"]
 """What is spent: US dollars where every price is known and something was paid, else model calls."""
@@ -195,9 +192,8 @@ def _command(comparator: PairwiseComparator, calls: float) -> str:
     orders = 2 if comparator.subject.kind == "compare" else 1
     judges = max(2, min(MOST_REFEREES, round(calls / orders)))
     name, ensemble = next(iter(ensemble_protocols().items()))
-    options = [
-        word for key, value in ensemble.settings(judges, True).items() for word in ("--set", f"{key}={value}")
-    ]
+    settings = ensemble.settings(judges, True).items()
+    options = [word for key, value in settings for word in ("--set", f"{key}={value}")]
     judge: LoadedJudge | None = next((cell.judge for cell in comparator.cells if cell.judge.models), None)
     options += data_options(judge.described if judge else {"name": comparator.subject.data})
     own: list[str] = []

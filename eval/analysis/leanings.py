@@ -85,9 +85,8 @@ def _of_judge(comparator: PairwiseComparator, side: Side) -> Iterator[Leaning]:
         shift, p = how.mean_interval(rows.judged - rows.human, rows.clusters)
         yield Leaning(*about, "level", float(rows.judged.mean()), float(rows.human.mean()), shift, p)
     known = rows.take(~np.isnan(rows.lengths[:, 0]))
-    judged, human = (
-        _correlated(known, scores, known.lengths[:, 0], how) for scores in (known.judged, known.human)
-    )
+    length = known.lengths[:, 0]
+    judged, human = (_correlated(known, scores, length, how) for scores in (known.judged, known.human))
     own, label = judged.statistic(_RHO), human.value(_RHO)
     if own.value is not None and label is not None:
         excess = paired_difference([(judged, human)], _RHO)
@@ -170,9 +169,8 @@ def length_bias(cell: JudgeAspectData, how: Resampling) -> LengthBias | None:
     if not len(labelled):
         return bias
     judged, human, length = labelled.judged, labelled.human, labelled.lengths[:, 0]
-    pairs = [
-        _correlated(labelled, *pair, how) for pair in ((judged, length), (judged, human), (human, length))
-    ]
+    columns = (judged, length), (judged, human), (human, length)
+    pairs = [_correlated(labelled, *pair, how) for pair in columns]
     values = [np.array([pair.value(_RHO)], dtype=float) for pair in pairs]
     # All three correlations of a resample are of the same draw, so they can be put together.
     resampled = partial_correlation(*(pair.drawn(_RHO) for pair in pairs))

@@ -117,6 +117,7 @@ class Study:
         comparators = comparators_of(loaded, resampling)
         judges = tuple(judge.describe() for judge in loaded)
         matching = match(comparators)
+        people_compared = (compare_annotators(of, [*of.sides.values()], epsilon) for of in comparators)
         return cls(
             judges=judges,
             subjects=tuple(comparator.subject for comparator in comparators),
@@ -129,9 +130,7 @@ class Study:
             diagnoses=tuple(diagnose(cell, resampling) for judge in loaded for cell in judge.cells.values()),
             costs=costs(judges, people),
             leanings=leanings(comparators),
-            annotators=tuple(
-                filter(None, (compare_annotators(of, [*of.sides.values()], epsilon) for of in comparators))
-            ),
+            annotators=tuple(filter(None, people_compared)),
             pooled=pooled_gains(comparators, bases, resampling),
             courtrooms=tuple(filter(None, (courtroom(of, eps, prior) for of in comparators))),
             # Judges of one run carry the same note: it is shown once.

@@ -123,9 +123,8 @@ class RunConfig:
     @property
     def rate_limits(self) -> RateLimits:
         """The limits on what goes to one model at a time and in a minute."""
-        return RateLimits(
-            self.concurrency, self.requests_per_minute, self.tokens_per_minute, self.retry_policy
-        )
+        in_a_minute = self.requests_per_minute, self.tokens_per_minute
+        return RateLimits(self.concurrency, *in_a_minute, self.retry_policy)
 
     @property
     def retry_policy(self) -> RetryPolicy:

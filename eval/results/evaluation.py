@@ -105,10 +105,8 @@ class Overview:
 
     judged: Annotated[int, Column("judged")] = 0
     failed: Annotated[int, Column("failed")] = 0
-    score: Annotated[Mean, Column("mean", digits=2, of=attrgetter("value"))] = field(default_factory=Mean)
-    rounds: Annotated[Tally, Column("rounds", digits=2, of=attrgetter("value"))] = field(
-        default_factory=Tally
-    )
+    score: Annotated[Mean, Column("mean", 2, of=attrgetter("value"))] = field(default_factory=Mean)
+    rounds: Annotated[Tally, Column("rounds", 2, of=attrgetter("value"))] = field(default_factory=Tally)
     usage: Annotated[
         Usage,
         Column("calls", of=attrgetter("calls")),
@@ -117,9 +115,7 @@ class Overview:
     ] = NO_USAGE
     stop_reasons: Annotated[
         Counter[str | None],
-        text_column(
-            "stop reason", of=lambda reasons: ", ".join(f"{r} {n}" for r, n in reasons.most_common())
-        ),
+        text_column("stop reason", of=lambda ends: ", ".join(f"{why} {n}" for why, n in ends.most_common())),
     ] = field(default_factory=Counter)
     calls: Tally = field(default_factory=Tally)
 

@@ -98,9 +98,8 @@ def _check_out(out: Path, parts: Mapping[Path, Mapping[str, Any]]) -> None:
         # A run that resumes in the folder has a manifest of its own, and may have judged what no part holds. That of
         # shards below the folder has no results beside it.
         is_of_shards = before["run"] == of_first["run"] and not (out / RESULTS).exists()
-        if not ("merged" in before or is_of_shards) or list(
-            differences(before["signatures"], of_first["signatures"])
-        ):
+        differs = any(differences(before["signatures"], of_first["signatures"]))
+        if differs or not ("merged" in before or is_of_shards):
             raise UsageError(f"{out} holds another run, or was resumed after a merge: choose another --out")
         (out / RESULTS).unlink(missing_ok=True)
         (out / FILE).unlink()

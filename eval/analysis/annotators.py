@@ -82,11 +82,10 @@ class Annotators:
     def notes(self) -> tuple[str, ...]:
         """What a reader of the table should know."""
         place = "an annotator is a place in the lists of labels; people who took turns in one count as one"
-        test = (
-            f"closer, beats, could replace one: alternative annotator test (Calderon et al. 2025), "
-            f"epsilon {self.epsilon:g}, over annotators with {FEWEST_ITEMS} items or more"
-        )
-        return (place, test) if any(rater.replaces is not None for rater in self.raters) else (place,)
+        test = "closer, beats, could replace one: alternative annotator test (Calderon et al. 2025)"
+        how = f"epsilon {self.epsilon:g}, over annotators with {FEWEST_ITEMS} items or more"
+        tested = any(rater.replaces is not None for rater in self.raters)
+        return (place, f"{test}, {how}") if tested else (place,)
 
     @property
     def ceiling(self) -> str:

@@ -268,10 +268,8 @@ def _t_test(about: str, sample: Sample, first: Floats, second: Floats) -> Paired
 
 def _notes(pairwise: Sequence[PairwiseComparison]) -> Iterator[str]:
     if unshared := [pair for pair in pairwise if pair.only_first or pair.only_second]:
-        yield (
-            f"{len(unshared)} of {len(pairwise)} pairs have rows that only one of them judged: "
-            "judges are compared on the items that all of them judged"
-        )
+        pairs = f"{len(unshared)} of {len(pairwise)} pairs have rows that only one of them judged"
+        yield f"{pairs}: judges are compared on the items that all of them judged"
     yield from caution({pair.subject: pair.units for pair in pairwise})
     if empty := sum(not pair.shared for pair in pairwise):
         yield f"{empty} of {len(pairwise)} pairs have no labelled row in common and cannot be compared"

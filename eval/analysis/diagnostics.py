@@ -288,10 +288,8 @@ def _notes(cell: JudgeAspectData) -> Iterator[str]:
     if not cell.judge.models and cell.usage.judgements and subject.kind == "score":
         yield "a metric has its own scale, so absolute errors are left out"
     elif cell.off_scale and subject.low is not None and subject.high is not None:
-        yield (
-            f"{cell.off_scale} of {len(cell.rows)} verdicts or their labels lie outside {subject.low:g} to "
-            f"{subject.high:g}, so absolute errors are left out"
-        )
+        outside = f"{cell.off_scale} of {len(cell.rows)} verdicts or their labels lie outside"
+        yield f"{outside} {subject.low:g} to {subject.high:g}, so absolute errors are left out"
     if not len(cell.labelled) and len(cell.rows):
         yield "no verdict has a label, so agreement and errors are left out"
     if not len(cell.rows):

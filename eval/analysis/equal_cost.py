@@ -131,10 +131,9 @@ def match(comparators: Sequence[PairwiseComparator]) -> EqualCostComparison:
     for data, subjects in grouped((of.subject.data, of) for of in without).items():
         # An ensemble as expensive as the most expensive judge.
         calls = max(cell.usage.calls_each or 0.0 for comparator in subjects for cell in comparator.cells)
-        notes.append(
-            f"{data}: no equal-cost baseline, because no run has an ensemble of single judges; to make one, "
-            f"with all smaller ones: {_command(subjects[-1], calls)}"
-        )
+        missing = f"{data}: no equal-cost baseline, because no run has an ensemble of single judges"
+        remedy = f"to make one, with all smaller ones: {_command(subjects[-1], calls)}"
+        notes.append(f"{missing}; {remedy}")
     notes += dict.fromkeys([*_far_below(comparators, matches), *unmatched])
     return EqualCostComparison(tuple(ensembles), tuple(matches), tuple(notes))
 
@@ -176,10 +175,8 @@ def _far_below(comparators: Sequence[PairwiseComparator], matches: Sequence[Equa
         ratio = _cost_ratio(match)
         if ratio > _MUCH and match.ensemble.k < MOST_REFEREES:
             wanted = (match.ensemble.usage.calls_each or 1.0) * ratio
-            yield (
-                f"{judge} spends up to {ratio:.1f} times as much as the largest ensemble here; "
-                f"to make a larger one: {_command(by_subject[match.subject], wanted)}"
-            )
+            spends = f"{judge} spends up to {ratio:.1f} times as much as the largest ensemble here"
+            yield f"{spends}; to make a larger one: {_command(by_subject[match.subject], wanted)}"
 
 
 def _cost_ratio(match: EqualCostMatch) -> float:

@@ -293,10 +293,9 @@ def _name_subjects(judges: Sequence[LoadedJudge], otherwise: Measuring) -> None:
         known = subjects[key]
         for now, folder in ((cell.subject, cell.judge.folder) for cell in cells):
             if (known.low, known.high) != (now.low, now.high) and None not in (known.low, now.low):
-                raise UsageError(
-                    f"{folder}: scores {now.aspect} of {now.data} from {now.low:g} to {now.high:g}, but another run "
-                    f"does so from {known.low:g} to {known.high:g}: scores on two scales need two reports"
-                )
+                here = f"scores {now.aspect} of {now.data} from {now.low:g} to {now.high:g}"
+                there = f"another run does so from {known.low:g} to {known.high:g}"
+                raise UsageError(f"{folder}: {here}, but {there}: scores on two scales need two reports")
     labels = Counter(subject.label for subject in subjects.values())
     long = Counter((subject.data, subject.label) for subject in subjects.values())
     metric = otherwise.get("metric")

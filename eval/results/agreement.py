@@ -263,9 +263,8 @@ class RowsByAspect:
             names = {compared[0]: "preference"}
         scored = {aspect or "score": table for aspect, table in tables.items() if aspect not in names}
         if clash := scored.keys() & names.values():
-            raise DataError(
-                f"scores and comparisons are both called {min(clash)!r}: rename the aspect of one of them"
-            )
+            remedy = "rename the aspect of one of them"
+            raise DataError(f"scores and comparisons are both called {min(clash)!r}: {remedy}")
         return scored | {name: tables[aspect] for aspect, name in names.items()}
 
 

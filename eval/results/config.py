@@ -142,11 +142,10 @@ class RunConfig:
         """
         unpriced = [name for name in models if not prices.is_priced(name)]
         if self.max_cost is not None and unpriced:
-            raise UsageError(
-                f"the price of {unpriced[0]} is unknown, so the cost cannot be limited; limit calls or tokens "
-                f"instead (--max-calls, --max-tokens), or add the price in US$ per million tokens to the model's name: "
-                "price_in=...&price_out=..., behind ? or &"
-            )
+            problem = f"the price of {unpriced[0]} is unknown, so the cost cannot be limited"
+            others = "limit calls or tokens instead (--max-calls, --max-tokens)"
+            price = "the price in US$ per million tokens to the model's name: price_in=...&price_out=..., behind ? or &"
+            raise UsageError(f"{problem}; {others}, or add {price}")
 
 
 OLD_NAMES: Mapping[str, str] = {

@@ -110,10 +110,9 @@ def _steps(parts: Mapping[Path, Mapping[str, Any]]) -> Iterator[PlannedSteps]:
     planned = {folder: {steps.key: steps for steps in read_steps(folder)} for folder in parts}
     for (first, mine), (second, others) in combinations(planned.items(), 2):
         if unlike := [key for key in mine.keys() & others.keys() if mine[key] != others[key]]:
-            raise UsageError(
-                f"{first} and {second} were judged by different evaluation steps for {mine[unlike[0]].aspect}: "
-                "give all shards one --journal, or the setting steps=..."
-            )
+            differ = f"were judged by different evaluation steps for {mine[unlike[0]].aspect}"
+            remedy = "give all shards one --journal, or the setting steps=..."
+            raise UsageError(f"{first} and {second} {differ}: {remedy}")
     yield from {key: steps for by_key in planned.values() for key, steps in by_key.items()}.values()
 
 

@@ -61,12 +61,8 @@ def leanings(comparators: Sequence[PairwiseComparator]) -> tuple[Leaning, ...]:
     """
     tested: list[Leaning] = []
     for of_dataset in grouped((of.subject.digest, of) for of in comparators).values():
-        family = [
-            leaning
-            for comparator in of_dataset
-            for side in comparator.sides.values()
-            for leaning in _of_judge(comparator, side)
-        ]
+        judges = ((comparator, side) for comparator in of_dataset for side in comparator.sides.values())
+        family = [leaning for judge in judges for leaning in _of_judge(*judge)]
         adjusted = holm([leaning.p for leaning in family])
         tested += [leaning._replace(adjusted=p) for leaning, p in zip(family, adjusted, strict=True)]
     return tuple(tested)

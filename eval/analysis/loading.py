@@ -310,12 +310,9 @@ def _name_subjects(judges: Sequence[LoadedJudge], otherwise: Measuring) -> None:
             label = f"{data}: {label}"
         # A metric of the other kind of task leaves this subject with its own.
         asked_for = metric if metric is not None and METRICS[metric].kind == subject.kind else None
-        named = replace(
-            subject,
-            label=label,
-            rule=subject.rule.override(otherwise.get("ties"), otherwise.get("votes")),
-            metric=asked_for or leading_metric(subject.kind, subject.data, telling[subject.digest]),
-        )
+        leading = asked_for or leading_metric(subject.kind, subject.data, telling[subject.digest])
+        rule = subject.rule.override(otherwise.get("ties"), otherwise.get("votes"))
+        named = replace(subject, label=label, rule=rule, metric=leading)
         for cell in cells_of[key]:
             cell.subject = named
 

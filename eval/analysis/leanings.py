@@ -54,18 +54,16 @@ class Leaning(NamedTuple):
         return self.itself and self.adjusted is not None and self.adjusted < LEVEL
 
 
-def leanings(comparators: Sequence[PairwiseComparator]) -> tuple[Leaning, ...]:
-    """Measure which way each judge leans on each subject, with p-values adjusted within a dataset.
+def leanings(comparators: Sequence[PairwiseComparator]) -> Iterator[Leaning]:
+    """Yield which way each judge leans on each subject, with p-values adjusted within a dataset.
 
     Judges that always say the same lean no way: they are told as what they are.
     """
-    tested: list[Leaning] = []
     for of_dataset in grouped((of.subject.digest, of) for of in comparators).values():
         judges = ((comparator, side) for comparator in of_dataset for side in comparator.sides.values())
         family = [leaning for judge in judges for leaning in _of_judge(*judge)]
         adjusted = holm([leaning.p for leaning in family])
-        tested += [leaning._replace(adjusted=p) for leaning, p in zip(family, adjusted, strict=True)]
-    return tuple(tested)
+        yield from (leaning._replace(adjusted=p) for leaning, p in zip(family, adjusted, strict=True))
 
 
 def _of_judge(comparator: PairwiseComparator, side: Side) -> Iterator[Leaning]:

@@ -130,7 +130,7 @@ class Study:
             frontiers=tuple(frontier(comparator, matching.ensembles) for comparator in comparators),
             diagnoses=tuple(diagnose(cell, resampling) for judge in loaded for cell in judge.cells.values()),
             costs=costs(judges, people),
-            leanings=leanings(comparators),
+            leanings=tuple(leanings(comparators)),
             annotators=tuple(filter(None, people_compared)),
             pooled=pooled_gains(comparators, bases, resampling),
             courtrooms=tuple(filter(None, (courtroom(of, eps, prior) for of in comparators))),

@@ -6,7 +6,7 @@ Krippendorff's alpha says the same of a judge's agents, of its repeats, and of a
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, NamedTuple
 
 import numpy as np
@@ -16,12 +16,7 @@ from ..statistics.chance_corrected import Level, krippendorff_alpha
 from ..statistics.metrics import METRICS
 from ..statistics.resampling import Resampling, Statistic, mean_or_none
 from ..statistics.sample import Sample
-from ..statistics.significance import (
-    FEWEST_ITEMS,
-    AlternativeAnnotatorTest,
-    Closeness,
-    alternative_annotator_test,
-)
+from ..statistics.significance import FEWEST_ITEMS, Closeness, alternative_annotator_test
 from ..statistics.tie_policy import TIE_CODE, count_votes
 from ..tables.grid import Column, share_column, text_column
 from .comparison import PairwiseComparator
@@ -34,10 +29,6 @@ EPSILON = 0.1
 """The usual epsilon of the test, which its authors take for crowd workers."""
 
 
-def _outcome(test: AlternativeAnnotatorTest) -> str | None:
-    return None if test.passed is None else "yes" if test.passed else "no"
-
-
 @dataclass(frozen=True)
 class Rater:
     """Says how well an annotator, or a judge in an annotator's place, agrees with the others.
@@ -48,8 +39,8 @@ class Rater:
         others: agreement with the other annotators' mean or majority, without the annotator's own label. Of a judge
             the mean over annotators, each left out in turn, on the same rows: what is to be compared with the ceiling.
         everybody: agreement with the labels, to which an annotator's own belongs, as some papers print it.
-        test: of a judge, whether it could replace an annotator; ``None`` of annotators, and of a judge whose scores are
-            on another scale.
+        closer, beats, replaces: the test whether a judge could replace an annotator; ``None`` of annotators, of a judge
+            whose scores are on another scale, and where annotators have too few items.
     """
 
     name: Annotated[str, text_column("rater")]
@@ -58,20 +49,12 @@ class Rater:
     """agreement with the other annotators; for a judge, with the same labels"""
     everybody: Annotated[Statistic, Column("with all")]
     """with the label, which includes an annotator's own"""
-    test: Annotated[
-        AlternativeAnnotatorTest | None,
-        share_column(
-            "closer",
-            "how often the judge is at least as close to the others' labels as a random annotator",
-            lambda test: test.advantage,
-        ),
-        share_column(
-            "beats",
-            "share of annotators that it could replace: closer at least as often, less epsilon (tested)",
-            lambda test: test.winning_rate,
-        ),
-        text_column("could replace one", about="it beats half of the annotators or more", of=_outcome),
-    ] = None
+    closer: Annotated[float | None, share_column("closer")] = None
+    """how often the judge is at least as close to the others' labels as a random annotator"""
+    beats: Annotated[float | None, share_column("beats")] = None
+    """share of annotators that it could replace: closer at least as often, less epsilon (tested)"""
+    replaces: Annotated[bool | None, text_column("could replace one", of=("no", "yes").__getitem__)] = None
+    """it beats half of the annotators or more"""
 
 
 @dataclass(frozen=True)
@@ -99,12 +82,10 @@ class Annotators:
     def notes(self) -> tuple[str, ...]:
         """What a reader of the table should know."""
         place = "an annotator is a place in the lists of labels; people who took turns in one count as one"
-        test = (
-            f"closer, beats, could replace one: alternative annotator test (Calderon et al. 2025), "
-            f"epsilon {self.epsilon:g}, over annotators with {FEWEST_ITEMS} items or more"
-        )
-        tested = any(rater.test is not None and rater.test.annotators for rater in self.raters)
-        return (place, test) if tested else (place,)
+        test = "closer, beats, could replace one: alternative annotator test (Calderon et al. 2025)"
+        how = f"epsilon {self.epsilon:g}, over annotators with {FEWEST_ITEMS} items or more"
+        tested = any(rater.replaces is not None for rater in self.raters)
+        return (place, f"{test}, {how}") if tested else (place,)
 
     @property
     def ceiling(self) -> str:
@@ -113,8 +94,7 @@ class Annotators:
         if self.raters[place].others.value is None:
             return ""
         mean, *judges = (
-            f"{rater.name} {rater.others.value:.3f}"
-            + (" (could replace one)" if rater.test is not None and rater.test.passed else "")
+            f"{rater.name} {rater.others.value:.3f}" + (" (could replace one)" if rater.replaces else "")
             for rater in self.raters[place:]
             if rater.others.value is not None
         )
@@ -146,13 +126,13 @@ def compare_annotators(
     for side, rows in counted:
         samples = [others for _, others in _left_out(comparator, rows, rows.judged)]
         mean = _mean([others.statistic(metric) for others in samples])
-        everybody, test = _with_all(comparator, rows, rows.judged), None
+        everybody = _with_all(comparator, rows, rows.judged)
+        judge = Rater(side.label, max(map(len, samples), default=0), mean, everybody)
         if side.distances:
             closeness: Closeness = "accuracy" if rows.winners else "rmse"
-            labels = rows.by_annotator
-            names = [f"annotator {place + 1}" for place in range(labels.shape[1])]
-            test = alternative_annotator_test(rows.judged, labels, names, closeness, epsilon)
-        judges.append(Rater(side.label, max(map(len, samples), default=0), mean, everybody, test))
+            test = alternative_annotator_test(rows.judged, rows.by_annotator, closeness, epsilon)
+            judge = replace(judge, closer=test.advantage, beats=test.winning_rate, replaces=test.passed)
+        judges.append(judge)
     return Annotators(subject, metric, (*people, ceiling, *judges), epsilon)
 
 

@@ -217,10 +217,8 @@ def compare(comparators: Sequence[PairwiseComparator], bases: Mapping[str, str])
     pairwise: list[PairwiseComparison] = []
     for comparator in comparators:
         base, sides = bases.get(comparator.subject.digest), comparator.sides
-        pairs = _pairs([*sides], base)
-        pairwise += adjusted(
-            [comparator.compare(sides[first], sides[second]) for first, second in pairs], base
-        )
+        pairs = [comparator.compare(sides[first], sides[second]) for first, second in _pairs([*sides], base)]
+        pairwise += adjusted(pairs, base)
     averages: list[PairwiseComparison] = []
     for digest, of_dataset in grouped((of.subject.digest, of) for of in comparators if of.averaged).items():
         # The judges that judged every score subject of the dataset.
@@ -270,10 +268,8 @@ def _t_test(about: str, sample: Sample, first: Floats, second: Floats) -> Paired
 
 def _notes(pairwise: Sequence[PairwiseComparison]) -> Iterator[str]:
     if unshared := [pair for pair in pairwise if pair.only_first or pair.only_second]:
-        yield (
-            f"{len(unshared)} of {len(pairwise)} pairs have rows that only one of them judged: "
-            "judges are compared on the items that all of them judged"
-        )
+        pairs = f"{len(unshared)} of {len(pairwise)} pairs have rows that only one of them judged"
+        yield f"{pairs}: judges are compared on the items that all of them judged"
     yield from caution({pair.subject: pair.units for pair in pairwise})
     if empty := sum(not pair.shared for pair in pairwise):
         yield f"{empty} of {len(pairwise)} pairs have no labelled row in common and cannot be compared"

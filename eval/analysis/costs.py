@@ -87,9 +87,8 @@ def costs(judges: Sequence[Judge], people: People | None) -> Costs:
     for judge in judges:
         usage, total = judge.usage, judge.usage.total
         of_one = usage.calls_each, usage.tokens_each, usage.cost_each, usage.seconds_each
-        rows.append(
-            CostRow(judge.label, judge.data, usage.judgements, *of_one, total.cost_usd, total.seconds)
-        )
+        of_all = total.cost_usd, total.seconds
+        rows.append(CostRow(judge.label, judge.data, usage.judgements, *of_one, *of_all))
     for of_dataset in grouped((judge.digest, judge) for judge in judges).values():
         if people is None:
             break
@@ -104,9 +103,8 @@ def costs(judges: Sequence[Judge], people: People | None) -> Costs:
     if unknown := [judge.label for judge in judges if judge.usage.total.cost_usd is None]:
         notes.append(f"the cost is unknown, because the price of a model is: {', '.join(unknown)}")
     if least := [judge.label for judge in judges if judge.usage.total.uncounted]:
-        notes.append(
-            f"token counts are lower bounds, because those of some calls are unknown: {', '.join(least)}"
-        )
+        why = "because those of some calls are unknown"
+        notes.append(f"token counts are lower bounds, {why}: {', '.join(least)}")
     return Costs(tuple(rows), tuple(notes))
 
 

@@ -164,6 +164,10 @@ def _moves_between_own_turns(turns: Iterable[ReadTurn]) -> Iterator[tuple[str, V
         latest[turn["agent"]] = value
 
 
+def _path(deviations: Iterable[float]) -> str:
+    return " → ".join(f"{deviation:.2f}" for deviation in deviations)
+
+
 @dataclass(frozen=True)
 class Conformity:
     """Says whether referees give in to each other, in protocols where several give values in several turns.
@@ -187,10 +191,7 @@ class Conformity:
     """changes towards the previous speaker's score"""
     start_equal: Annotated[float | None, share_column("equal at start")]
     end_equal: Annotated[float | None, share_column("equal at end")]
-    spread_by_turn: Annotated[
-        tuple[float, ...],
-        text_column("sd by turn", of=lambda by_turn: " → ".join(f"{deviation:.2f}" for deviation in by_turn)),
-    ]
+    spread_by_turn: Annotated[tuple[float, ...], text_column("sd by turn", of=_path)]
     """mean standard deviation between referees"""
 
 
@@ -357,6 +358,10 @@ class CallsByRound:
         return sum(calls for round, calls in self._calls.items() if round <= last) / verdicts
 
 
+def _by_number(reasons: Mapping[str, int]) -> str:
+    return "; ".join(f"{number}: {reason}" for reason, number in reasons.items())
+
+
 @dataclass(frozen=True)
 class Replies:
     """Says how well the models kept to their forms.
@@ -373,12 +378,7 @@ class Replies:
     """judgements with a reply that copies its prompt or another agent's words"""
     failed: Annotated[int, Column("failed")]
     """judgements without a verdict"""
-    reasons: Annotated[
-        Mapping[str, int],
-        text_column(
-            "reason", of=lambda numbers: "; ".join(f"{n}: {reason}" for reason, n in numbers.items())
-        ),
-    ]
+    reasons: Annotated[Mapping[str, int], text_column("reason", of=_by_number)]
     """first words of each reason, and how often"""
     health: Annotated[Mapping[str, int], text_column("warnings", of=counts)] = field(default_factory=dict)
     """judgements in which agents did not work as intended"""

@@ -180,11 +180,11 @@ def changes(cell: JudgeAspectData, resampling: Resampling) -> Changes | None:
     )
 
 
-def rounds(cell: JudgeAspectData, resampling: Resampling) -> tuple[Round, ...]:
-    """Measure agreement after each round, then that of the final verdicts where they differ; empty without debates."""
+def rounds(cell: JudgeAspectData, resampling: Resampling) -> Iterator[Round]:
+    """Yield the agreement after each round, then that of the final verdicts if it differs; nothing without debates."""
     rows = cell.labelled.take(cell.labelled.path_count > 0)
     if not cell.debates or not len(rows):
-        return ()
+        return
     calls, verdicts, count = cell.calls_by_round, len(cell.rows), min(MOST, rows.rounds)
     # How all verdicts stood after each round; a debate that ended earlier stays at its last entry.
     stages = [
@@ -196,29 +196,25 @@ def rounds(cell: JudgeAspectData, resampling: Resampling) -> tuple[Round, ...]:
         stages.append((rows.judged, len(rows), cell.rows.usage_totals.calls_each))
     measure, comparable = cell.subject.metric, cell.distances
     samples = [sample(cell.subject, rows, resampling, judged) for judged, *_ in stages]
-    by_round = []
     for number, (now, (judged, active, calls_now)) in enumerate(zip(samples, stages, strict=True)):
         # The first round is held against itself: it changed nothing.
         was, _, calls_before = stages[max(0, number - 1)]
         gain = paired_difference([(now, samples[number - 1])], measure).difference if number else None
         taken = None if calls_now is None or calls_before is None else calls_now - calls_before
         ways = directions(was, judged, rows.human, rows.winners) if comparable else np.zeros(0)
-        by_round.append(
-            Round(
-                round=number,
-                active=active,
-                agreement=now.statistic(measure),
-                gain=gain,
-                calls=calls_now,
-                gain_per_call=gain.value / taken if gain and gain.value is not None and taken else None,
-                changed=int(moved(was, judged, rows.winners).sum()),
-                helpful=int((ways == 1).sum()),
-                harmful=int((ways == -1).sum()),
-                error=fmean(distances(judged, rows.human, rows.winners).tolist()) if comparable else None,
-                final=number == count,
-            )
+        yield Round(
+            round=number,
+            active=active,
+            agreement=now.statistic(measure),
+            gain=gain,
+            calls=calls_now,
+            gain_per_call=gain.value / taken if gain and gain.value is not None and taken else None,
+            changed=int(moved(was, judged, rows.winners).sum()),
+            helpful=int((ways == 1).sum()),
+            harmful=int((ways == -1).sum()),
+            error=fmean(distances(judged, rows.human, rows.winners).tolist()) if comparable else None,
+            final=number == count,
         )
-    return tuple(by_round)
 
 
 @dataclass(frozen=True)
@@ -262,7 +258,7 @@ def diagnose(cell: JudgeAspectData, resampling: Resampling) -> Diagnosis:
         subject=cell.subject.label,
         measure=cell.subject.metric,
         changes=changes(cell, resampling),
-        rounds=rounds(cell, resampling),
+        rounds=tuple(rounds(cell, resampling)),
         score_changes=cell.score_changes.score_changes(),
         conformity=cell.conformity.conformity(cell.rows.clusters),
         objections=cell.objections.objections(resampling),
@@ -288,10 +284,8 @@ def _notes(cell: JudgeAspectData) -> Iterator[str]:
     if not cell.judge.models and cell.usage.judgements and subject.kind == "score":
         yield "a metric has its own scale, so absolute errors are left out"
     elif cell.off_scale and subject.low is not None and subject.high is not None:
-        yield (
-            f"{cell.off_scale} of {len(cell.rows)} verdicts or their labels lie outside {subject.low:g} to "
-            f"{subject.high:g}, so absolute errors are left out"
-        )
+        outside = f"{cell.off_scale} of {len(cell.rows)} verdicts or their labels lie outside"
+        yield f"{outside} {subject.low:g} to {subject.high:g}, so absolute errors are left out"
     if not len(cell.labelled) and len(cell.rows):
         yield "no verdict has a label, so agreement and errors are left out"
     if not len(cell.rows):

@@ -7,23 +7,20 @@ from dataclasses import replace
 from functools import cache
 from shlex import join
 from statistics import fmean
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from ...state.aspects import ASPECTS
+from ...state.protocols import Ensemble
 from ...state.transcript import total_usage
 from ..datasets.dataset import data_options
 from ..results.evaluation import UsageTotals
 from ..statistics.alignment import grouped
+from ..statistics.resampling import Statistic
 from .comparison import PairwiseComparator, PairwiseComparison, adjusted
 from .loading import JudgeAspectData, LoadedJudge
 from .verdict_columns import Side
-
-if TYPE_CHECKING:
-    from ...state.protocols import Ensemble
-    from ..statistics.resampling import Statistic
-
 
 Currency = Literal["cost", "calls"]
 """What is spent: US dollars where every price is known and something was paid, else model calls."""
@@ -134,10 +131,9 @@ def match(comparators: Sequence[PairwiseComparator]) -> EqualCostComparison:
     for data, subjects in grouped((of.subject.data, of) for of in without).items():
         # An ensemble as expensive as the most expensive judge.
         calls = max(cell.usage.calls_each or 0.0 for comparator in subjects for cell in comparator.cells)
-        notes.append(
-            f"{data}: no equal-cost baseline, because no run has an ensemble of single judges; to make one, "
-            f"with all smaller ones: {_command(subjects[-1], calls)}"
-        )
+        missing = f"{data}: no equal-cost baseline, because no run has an ensemble of single judges"
+        remedy = f"to make one, with all smaller ones: {_command(subjects[-1], calls)}"
+        notes.append(f"{missing}; {remedy}")
     notes += dict.fromkeys([*_far_below(comparators, matches), *unmatched])
     return EqualCostComparison(tuple(ensembles), tuple(matches), tuple(notes))
 
@@ -179,10 +175,8 @@ def _far_below(comparators: Sequence[PairwiseComparator], matches: Sequence[Equa
         ratio = _cost_ratio(match)
         if ratio > _MUCH and match.ensemble.k < MOST_REFEREES:
             wanted = (match.ensemble.usage.calls_each or 1.0) * ratio
-            yield (
-                f"{judge} spends up to {ratio:.1f} times as much as the largest ensemble here; "
-                f"to make a larger one: {_command(by_subject[match.subject], wanted)}"
-            )
+            spends = f"{judge} spends up to {ratio:.1f} times as much as the largest ensemble here"
+            yield f"{spends}; to make a larger one: {_command(by_subject[match.subject], wanted)}"
 
 
 def _cost_ratio(match: EqualCostMatch) -> float:
@@ -195,9 +189,8 @@ def _command(comparator: PairwiseComparator, calls: float) -> str:
     orders = 2 if comparator.subject.kind == "compare" else 1
     judges = max(2, min(MOST_REFEREES, round(calls / orders)))
     name, ensemble = next(iter(ensemble_protocols().items()))
-    options = [
-        word for key, value in ensemble.settings(judges, True).items() for word in ("--set", f"{key}={value}")
-    ]
+    settings = ensemble.settings(judges, True).items()
+    options = [word for key, value in settings for word in ("--set", f"{key}={value}")]
     judge: LoadedJudge | None = next((cell.judge for cell in comparator.cells if cell.judge.models), None)
     options += data_options(judge.described if judge else {"name": comparator.subject.data})
     own: list[str] = []

@@ -86,10 +86,8 @@ def gaps_by_round(
         mean, variance = a / (a + b), a * b / ((a + b) ** 2 * (a + b + 1))
         applies, positive = mean > 1 - eps / 2, 1 - 4 * variance / eps**2 > 0
         # betaincc and not 1 - betainc, so that a very small tail keeps its digits.
-        gap, grown, tail = (
-            resampling.mean_interval(column, units[lasted])[0]
-            for column in (observed, grown_in.astype(float), betaincc(a, b, 1 - eps).astype(float))
-        )
+        columns = observed, grown_in.astype(float), betaincc(a, b, 1 - eps).astype(float)
+        gap, grown, tail = (resampling.mean_interval(column, units[lasted])[0] for column in columns)
         bound = [int(which.sum()) for which in (applies & positive, applies & ~positive, ~applies)]
         by_round.append(RoundOfGaps(number, len(a), gap, grown, tail, *bound))
     return tuple(by_round)

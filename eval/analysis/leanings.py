@@ -54,22 +54,16 @@ class Leaning(NamedTuple):
         return self.itself and self.adjusted is not None and self.adjusted < LEVEL
 
 
-def leanings(comparators: Sequence[PairwiseComparator]) -> tuple[Leaning, ...]:
-    """Measure which way each judge leans on each subject, with p-values adjusted within a dataset.
+def leanings(comparators: Sequence[PairwiseComparator]) -> Iterator[Leaning]:
+    """Yield which way each judge leans on each subject, with p-values adjusted within a dataset.
 
     Judges that always say the same lean no way: they are told as what they are.
     """
-    tested: list[Leaning] = []
     for of_dataset in grouped((of.subject.digest, of) for of in comparators).values():
-        family = [
-            leaning
-            for comparator in of_dataset
-            for side in comparator.sides.values()
-            for leaning in _of_judge(comparator, side)
-        ]
+        judges = ((comparator, side) for comparator in of_dataset for side in comparator.sides.values())
+        family = [leaning for judge in judges for leaning in _of_judge(*judge)]
         adjusted = holm([leaning.p for leaning in family])
-        tested += [leaning._replace(adjusted=p) for leaning, p in zip(family, adjusted, strict=True)]
-    return tuple(tested)
+        yield from (leaning._replace(adjusted=p) for leaning, p in zip(family, adjusted, strict=True))
 
 
 def _of_judge(comparator: PairwiseComparator, side: Side) -> Iterator[Leaning]:
@@ -85,9 +79,8 @@ def _of_judge(comparator: PairwiseComparator, side: Side) -> Iterator[Leaning]:
         shift, p = how.mean_interval(rows.judged - rows.human, rows.clusters)
         yield Leaning(*about, "level", float(rows.judged.mean()), float(rows.human.mean()), shift, p)
     known = rows.take(~np.isnan(rows.lengths[:, 0]))
-    judged, human = (
-        _correlated(known, scores, known.lengths[:, 0], how) for scores in (known.judged, known.human)
-    )
+    length = known.lengths[:, 0]
+    judged, human = (_correlated(known, scores, length, how) for scores in (known.judged, known.human))
     own, label = judged.statistic(_RHO), human.value(_RHO)
     if own.value is not None and label is not None:
         excess = paired_difference([(judged, human)], _RHO)
@@ -170,9 +163,8 @@ def length_bias(cell: JudgeAspectData, how: Resampling) -> LengthBias | None:
     if not len(labelled):
         return bias
     judged, human, length = labelled.judged, labelled.human, labelled.lengths[:, 0]
-    pairs = [
-        _correlated(labelled, *pair, how) for pair in ((judged, length), (judged, human), (human, length))
-    ]
+    columns = (judged, length), (judged, human), (human, length)
+    pairs = [_correlated(labelled, *pair, how) for pair in columns]
     values = [np.array([pair.value(_RHO)], dtype=float) for pair in pairs]
     # All three correlations of a resample are of the same draw, so they can be put together.
     resampled = partial_correlation(*(pair.drawn(_RHO) for pair in pairs))

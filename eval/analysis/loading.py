@@ -293,14 +293,12 @@ def _name_subjects(judges: Sequence[LoadedJudge], otherwise: Measuring) -> None:
         known = subjects[key]
         for now, folder in ((cell.subject, cell.judge.folder) for cell in cells):
             if (known.low, known.high) != (now.low, now.high) and None not in (known.low, now.low):
-                raise UsageError(
-                    f"{folder}: scores {now.aspect} of {now.data} from {now.low:g} to {now.high:g}, but another run "
-                    f"does so from {known.low:g} to {known.high:g}: scores on two scales need two reports"
-                )
+                here = f"scores {now.aspect} of {now.data} from {now.low:g} to {now.high:g}"
+                there = f"another run does so from {known.low:g} to {known.high:g}"
+                raise UsageError(f"{folder}: {here}, but {there}: scores on two scales need two reports")
     labels = Counter(subject.label for subject in subjects.values())
     long = Counter((subject.data, subject.label) for subject in subjects.values())
-    if (metric := otherwise.get("metric")) not in (None, *METRICS):
-        raise UsageError(f"unknown metric {metric!r}; metrics are {', '.join(METRICS)}")
+    metric = otherwise.get("metric")
     check_metric(metric, {subject.kind for subject in subjects.values()})
     telling: defaultdict[str, list[int]] = defaultdict(list)
     for (digest, _aspect), cells in cells_of.items():
@@ -312,12 +310,9 @@ def _name_subjects(judges: Sequence[LoadedJudge], otherwise: Measuring) -> None:
             label = f"{data}: {label}"
         # A metric of the other kind of task leaves this subject with its own.
         asked_for = metric if metric is not None and METRICS[metric].kind == subject.kind else None
-        named = replace(
-            subject,
-            label=label,
-            rule=subject.rule.override(otherwise.get("ties"), otherwise.get("votes")),
-            metric=asked_for or leading_metric(subject.kind, subject.data, telling[subject.digest]),
-        )
+        leading = asked_for or leading_metric(subject.kind, subject.data, telling[subject.digest])
+        rule = subject.rule.override(otherwise.get("ties"), otherwise.get("votes"))
+        named = replace(subject, label=label, rule=rule, metric=leading)
         for cell in cells_of[key]:
             cell.subject = named
 

@@ -214,9 +214,8 @@ def _gaps(label: str, rows: Verdicts, scores: Floats) -> Floats:
     """Return the gap of each row's two scores, as a share of the widest possible one; NaN where it has none."""
     for row in np.flatnonzero(((scores < LOW) | (scores > HIGH)).any(axis=1))[:1].tolist():
         item = rows.names.items.names()[rows.item[row]][1]
-        raise UsageError(
-            f"item {item}, {label}: {scores[row].tolist()} is off the scale from {LOW:g} to {HIGH:g}"
-        )
+        problem = f"{scores[row].tolist()} is off the scale from {LOW:g} to {HIGH:g}"
+        raise UsageError(f"item {item}, {label}: {problem}")
     return np.abs(scores[:, 0] - scores[:, 1]) / (HIGH - LOW)
 
 

@@ -115,11 +115,13 @@ class Study:
         resampling = resampling or Resampling()
         bases = choose_bases(loaded, base)
         comparators = comparators_of(loaded, resampling)
+        subjects = tuple(comparator.subject for comparator in comparators)
         judges = tuple(judge.describe() for judge in loaded)
         matching = match(comparators)
+        people_compared = (compare_annotators(of, [*of.sides.values()], epsilon) for of in comparators)
         return cls(
             judges=judges,
-            subjects=tuple(comparator.subject for comparator in comparators),
+            subjects=subjects,
             base=next(iter(bases.values()), None),
             resampling=resampling,
             leaderboard=leaderboard(loaded, comparators),
@@ -128,17 +130,13 @@ class Study:
             frontiers=tuple(frontier(comparator, matching.ensembles) for comparator in comparators),
             diagnoses=tuple(diagnose(cell, resampling) for judge in loaded for cell in judge.cells.values()),
             costs=costs(judges, people),
-            leanings=leanings(comparators),
-            annotators=tuple(
-                filter(None, (compare_annotators(of, [*of.sides.values()], epsilon) for of in comparators))
-            ),
+            leanings=tuple(leanings(comparators)),
+            annotators=tuple(filter(None, people_compared)),
             pooled=pooled_gains(comparators, bases, resampling),
             courtrooms=tuple(filter(None, (courtroom(of, eps, prior) for of in comparators))),
             # Judges of one run carry the same note: it is shown once.
             notes=tuple(dict.fromkeys(_notes(judges, flagged))),
-            bases={
-                of.subject.label: bases[of.subject.digest] for of in comparators if of.subject.digest in bases
-            },
+            bases={of.label: bases[of.digest] for of in subjects if of.digest in bases},
         )
 
 
@@ -208,9 +206,7 @@ def _notes(judges: Sequence[Judge], flagged: FlaggedItems) -> Iterator[str]:
         for reason, items in judge.left_out.items():
             yield f"{judge.label}: {items:,} items left out ({reason})"
         if judge.missing:
-            yield (
-                f"{judge.label}: {judge.missing:,} of {judge.wanted:,} judgements are missing, because "
-                "the run was not finished"
-            )
+            missing = f"{judge.missing:,} of {judge.wanted:,} judgements are missing"
+            yield f"{judge.label}: {missing}, because the run was not finished"
         if judge.failed:
             yield f"{judge.label}: {judge.failed:,} of {judge.wanted:,} judgements failed"

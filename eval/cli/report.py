@@ -82,10 +82,9 @@ class ReportOptions:
 
     def check(self) -> None:
         """Refuse what cannot be, before anything is computed or written."""
-        from ..statistics.metrics import METRICS
+        from ..statistics.metrics import check_metric
 
-        if self.metric not in (None, *METRICS):
-            raise UsageError(f"--metric {self.metric!r} is unknown; metrics are {', '.join(METRICS)}")
+        check_metric(self.metric)
         check_confidence(self.confidence)
         if self.open_page and self.html is None:
             raise UsageError("--open needs a page to open: write one with --html FILE")
@@ -130,34 +129,41 @@ def report(folders: list[Path] = argument("Folders of runs.", "DIR"), *, chosen:
     runs = list(dict.fromkeys(folders))  # a folder that was named twice counts once
     study = chosen.study(runs)
     shown = list(grids(study, names))
-    findings = [finding.sentence for finding in findings_of(study)]
     _check_folders(chosen, {f"{grid.label}.csv" for grid in shown})
     written = list(_write_files(chosen, study, shown))
     if chosen.html is not None:
         title = f"jurygraph: {', '.join(folder.resolve().name for folder in runs)}"
-        page = compose(study, title)
+        page, findings = compose(study, title), (finding.sentence for finding in findings_of(study))
         page = replace(page, answers=(*page.answers, *findings))
         written.append(write_page_of(chosen.html, page, runs, chosen.debates))
     # Printed last, since a reader that closes our output (``| head``) ends the command.
-    _show(console(), study, chosen, shown, findings)
+    _show(console(), study, chosen, shown)
     for line in written:
         console().print_line(line)
     if chosen.open_page and chosen.html is not None:
         webbrowser.open(chosen.html.resolve().as_uri())
 
 
-def _show(
-    out: Output, study: Study, chosen: ReportOptions, shown: Sequence[Grid], findings: Sequence[str]
-) -> None:
-    """Print the answer and what makes it doubtful, the tables, then once the notes that hold for all tables."""
+def print_answer(out: Output, study: Study, full: bool = False) -> dict[str, Any]:
+    """Print the sentences that head a report, in full or in short; return all of them as JSON."""
+    from ..experiments.finding import findings_of
     from ..report.headline import answers, headline
+
+    claim, paying = headline(study), [finding.sentence for finding in findings_of(study)]
+    out.print_line(claim, "bold")
+    for answer in (*answers(study, full), *paying):
+        out.print_line(answer)
+    # The screen counts the judges that many sentences hold for; a file names them all.
+    return {"headline": claim, "answers": [*answers(study, full=True), *paying]}
+
+
+def _show(out: Output, study: Study, chosen: ReportOptions, shown: Sequence[Grid]) -> None:
+    """Print the answer and what makes it doubtful, the tables, then once the notes that hold for all tables."""
     from ..report.labels import config_line, interval_note
     from ..report.study_tables import summary
     from ..tables.grid import printable
 
-    out.print_line(headline(study), "bold")
-    for answer in (*answers(study, chosen.everything), *findings):
-        out.print_line(answer)
+    print_answer(out, study, chosen.everything)
     for note in study.notes:
         out.print_line(f"Warning: {printable(note)}", "yellow")
     out.print()

@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 import shlex
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import MISSING, dataclass
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import typer
 from rich.text import Text
@@ -31,6 +30,7 @@ from .gate import GateOptions, end_with_gates
 from .option_sets import argument, flag, option, takes_options
 from .plan_options import DATA, PlanOptions, engine_of
 from .progress import carry_out_to_end
+from .report import print_answer
 from .review import AnswerOptions, ReviewOptions, export_or_ask
 from .runtime import ALL_JUDGED, SOME_FAILED, CommandConfig, Output, console, interruptible, program
 from .show import print_note
@@ -204,7 +204,9 @@ def print_evaluation(out: Output, evaluation: Evaluation) -> None:
     failed = ((" · ".join(filter(None, (r.item, r.aspect, r.protocol))), r.error) for r in evaluation.failed)
     print_failures(out, failed, f", see {evaluation.folder}/results.jsonl")
     if evaluation.folder:
-        print_answer(out, [evaluation.folder])
+        from ..analysis import Study
+
+        print_answer(out, Study.of(evaluation.folder))
         page = f"{program()} report {evaluation.folder} --html report.html --open"
         out.print_line(f"tables, charts and debates: {page}")
     out.print_line(f"results: {evaluation.folder}/results.jsonl, run.json")
@@ -219,22 +221,6 @@ def print_example(out: Output, evaluation: Evaluation) -> bool:
     where = shlex.join(("show", str(evaluation.folder), example.item))
     out.print_line(f"to read a transcript: {program()} {where}")
     return True
-
-
-def print_answer(out: Output, folders: Sequence[Path], metric: str | None = None) -> dict[str, Any]:
-    """Print the sentences that head a report on these runs, and return all of them as JSON."""
-    from ..analysis import Study
-    from ..experiments.finding import findings_of
-    from ..report.headline import answers, headline
-
-    study = Study.of(folders, metric=metric)
-    claim = headline(study)
-    paying = [finding.sentence for finding in findings_of(study)]
-    out.print_line(claim, style="bold")
-    for answer in (*answers(study), *paying):
-        out.print_line(answer)
-    # The screen counts the judges that many sentences hold for; a file names them all.
-    return {"headline": claim, "answers": [*answers(study, full=True), *paying]}
 
 
 def print_failures(out: Output, failures: Iterable[tuple[str, str | None]], where: str = "") -> None:

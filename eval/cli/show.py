@@ -192,4 +192,4 @@ def _boxed(title: str, text: str) -> RenderableType:
 def print_note(out: Output, manifest: Mapping[str, Any]) -> None:
     """Print what stands above everything about a run: its warning, if it has one."""
     if note := manifest.get("note"):
-        out.print(Text(f"Warning: {note}", style="yellow"))
+        out.print_line(f"Warning: {note}", "yellow")

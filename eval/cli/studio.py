@@ -114,9 +114,8 @@ def configuration(own: Sequence[str], env: Path | None = None) -> dict[str, Any]
             name, _, path = given.partition("=")
         source, _, attribute = path.rpartition(":")
         if not (name.isidentifier() and source and attribute.isidentifier()):
-            raise UsageError(
-                f"{given!r} is not a graph: write name=file.py:object or name=package.module:object"
-            )
+            remedy = "write name=file.py:object or name=package.module:object"
+            raise UsageError(f"{given!r} is not a graph: {remedy}")
         if name in served:
             raise UsageError(f"{given!r}: there is already a graph called {name}; choose another name")
         if source.endswith(".py"):

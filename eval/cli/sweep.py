@@ -19,13 +19,15 @@ from ..experiments.shared_calls import bounds, expected_calls
 from ..experiments.sweep_plan import SWEEP_WITHOUT, SweepPlan, carry_out_sweep, plan_sweep, write_answer
 from ..experiments.sweep_result import Sweep
 from ..plan.estimator import between
-from ..statistics.metrics import METRICS, check_metric
+from ..statistics.metrics import check_metric
 from ..tables.grid import CellValue, Column, Grid, money, text_column
 from .option_sets import argument, flag, option, takes_options
 from .plan_options import PlanOptions
 from .progress import carry_out_to_end
-from .run import default_out, print_answer, print_example, print_failures
+from .report import print_answer
+from .run import default_out, print_example, print_failures
 from .runtime import ALL_JUDGED, CommandConfig, Output, console, interruptible, program
+from .show import print_note
 
 variation, variation_flag = (partial(kind, panel="Variation") for kind in (option, flag))
 SHOWN_CELLS = 30
@@ -76,8 +78,6 @@ def sweep(
         raise typer.Exit(ALL_JUDGED)
     if protocol in {*ablations(), FAIR}:
         raise UsageError(f"{protocol} is a ready-made plan: give it as --plan {protocol}")
-    if metric not in (None, *METRICS):
-        raise UsageError(f"--metric {metric!r} is unknown; metrics are {', '.join(METRICS)}")
     folder = chosen.out or default_out(["sweep", plan or protocol or ""], chosen.data or chosen.replies or "")
     with interruptible():
         dataset, options = chosen.dataset(), chosen.of_plan(folder)
@@ -104,8 +104,7 @@ def announce_sweep(
         UsageError: a cell's folder holds another run; a limit that cannot be kept.
     """
     done = planned.check(config)
-    if note := planned.first.manifest.get("note"):
-        out.print_line(f"Warning: {note}", "yellow")
+    print_note(out, planned.first.manifest)
     if ablation:
         out.print_line(f"{ablation.name}: {ablation.question} ({ablation.source})")
     left, size = len(planned) - sum(done), len(planned.cells)
@@ -152,6 +151,7 @@ def _print_results(
     metric: str | None, ablation: SweepPreset | None, folder: Path, out: Output, done: Sweep
 ) -> None:
     """Print and write the tables of a sweep, draw its figures, and name the failures and a debate to read."""
+    from ..analysis import Study
     from ..experiments.sweep_result import grids, write_figures, write_grid
 
     done = replace(done, metric=metric)
@@ -176,7 +176,7 @@ def _print_results(
         few = f"no best cell is named, because there are more than {MOST_COMPARED} cells; report on some of them"
         out.print_line(few)
     elif folders:
-        write_answer(folder, print_answer(out, folders, done.metric))
+        write_answer(folder, print_answer(out, Study.of(folders, metric=done.metric)))
     # A report that says what the sweep does: gains over its first cell, its metric.
     protocols = [cell.protocol for cell in done.cells]
     options = ["--metric", done.metric] if done.metric else []

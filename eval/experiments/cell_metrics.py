@@ -165,9 +165,8 @@ def _mean(values: list[float]) -> Statistic:
 
 def _sides(cell: CellResult) -> list[tuple[str, list[float], list[float]]]:
     """Return for each verdict, round and side the item, and the totals and weights of the side's defences."""
-    rounds = [
-        (result.item, of) for result in cell.evaluation.results for of in result.details.get("best", ())
-    ]
+    results = cell.evaluation.results
+    rounds = [(result.item, of) for result in results for of in result.details.get("best", ())]
     return [(item, *side) for item, of in rounds for side in zip(of["totals"], of["weights"], strict=True)]
 
 

@@ -36,25 +36,27 @@ def make_private_folder(path: Path) -> None:
 
 
 @contextmanager
-def whole_file(path: Path, ending: str = ".tmp") -> Iterator[BinaryIO]:
+def whole_file(path: Path, ending: str = ".tmp", public: bool = False) -> Iterator[BinaryIO]:
     """Write a file whole or not at all: it is written aside, flushed, and put in the place of what is there.
 
     Args:
         path: the file; one that is there keeps its permissions.
         ending: ends the name of the file while it is written.
+        public: whether a new file gets the usual permissions, and is not its owner's alone.
     """
+    # Beside the file and not in a temporary folder: only within one file system is a file replaced at once.
     fresh = path.with_name(f"{path.name}{ending}")
     try:
-        with open(fresh, "wb", opener=private) as file:
+        with open(fresh, "wb", opener=None if public else private) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
         if path.exists():
             shutil.copymode(path, fresh)
+        fresh.replace(path)
     except BaseException:
         fresh.unlink(missing_ok=True)
         raise
-    fresh.replace(path)
 
 
 def warn_of_readers(folder: Path, names: tuple[str, ...]) -> None:

@@ -132,27 +132,22 @@ def themed_svg(figure: Figure, title: str, description: str) -> str:
         description: the content of the chart, in a sentence or two.
     """
     text = StringIO()
-    with _settings():
+    # A page holds several charts: ids are unique to this one, and the same whenever the page is made again.
+    mark = f"figure-{sha256(f'{title}. {description}'.encode(errors='replace')).hexdigest()[:8]}"
+    with _settings(salt=mark):
         figure.savefig(text, format="svg", transparent=True, metadata={"Date": None})
     root = ElementTree.fromstring(text.getvalue())
-    # From the chart itself: different for any two charts of a page, and the same whenever the page is made again.
-    mark = f"figure-{sha256((title + text.getvalue()).encode(errors='replace')).hexdigest()[:8]}"
     values = (value for element in root.iter() for value in element.attrib.values())
     referred = set(re.findall(r"#([\w-]+)", " ".join(values)))
     for element in root.iter():
         # The parser puts the namespace into each name and would write it as a prefix; it is declared once, below.
         element.tag = element.tag.removeprefix(f"{{{_SVG}}}")
         _style_to_attributes(element)
-        # A page holds several charts: ids are made unique to this one, with what refers to them; others are dropped.
-        for name, value in list(element.attrib.items()):
-            if name == "id" and value not in referred:
-                del element.attrib[name]
-            elif name == "id":
-                element.set(name, f"{mark}-{value}")
-            elif name == _LINK:
-                element.set("href", f"#{mark}-{element.attrib.pop(name).removeprefix('#')}")
-            else:
-                element.set(name, value.replace("url(#", f"url(#{mark}-"))
+        # Names that nothing refers to are the same in all charts.
+        if element.get("id") not in referred:
+            element.attrib.pop("id", None)
+        if _LINK in element.attrib:
+            element.set("href", element.attrib.pop(_LINK))
     # Its metadata says nothing, and its style sheet would apply to the whole page.
     for child in list(root):
         if child.tag == "metadata" or (child.tag == "defs" and child.find("style") is not None):
@@ -171,12 +166,12 @@ def themed_svg(figure: Figure, title: str, description: str) -> str:
 
 
 @contextmanager
-def _settings() -> Iterator[None]:
+def _settings(salt: str = "jurygraph") -> Iterator[None]:
     import matplotlib
 
-    # Text stays text in SVG; its ids are made from a fixed salt in place of a random one; PDF gets TrueType fonts (42),
+    # Text stays text in SVG; its ids are made from this salt in place of a random one; PDF gets TrueType fonts (42),
     # since publishers refuse matplotlib's default, Type 3.
-    settings: Any = {"svg.fonttype": "none", "svg.hashsalt": "jurygraph", "pdf.fonttype": 42}
+    settings: Any = {"svg.fonttype": "none", "svg.hashsalt": salt, "pdf.fonttype": 42}
     with matplotlib.rc_context(settings), warnings.catch_warnings():
         # A name may be written in a script that the measuring font lacks; the reader's own font has it.
         warnings.filterwarnings("ignore", "Glyph .* missing from")

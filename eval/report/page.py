@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from jinja2 import Environment
 from markupsafe import Markup
 
+from ..journal.private_files import whole_file
 from ..statistics.resampling import Statistic
 from ..tables.formats import width_of
 from ..tables.grid import CellValue, Grid, printable
@@ -176,19 +177,11 @@ def write_page(page: Page, debates: Debates, path: Path) -> int:
         # Called by the template after all blocks: only then is it known where each debate was put.
         index=lambda: Markup(for_script(debates.index())),
     )
-    # Beside the page and not in a temporary folder: only within one file system is a file replaced at once.
-    fresh = path.with_name(f"{path.name}.tmp")
     path.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        with fresh.open("w", encoding="utf-8", errors="replace", newline="\n") as file:
-            # Written piece by piece: the blocks of a large run are never in memory together.
-            file.writelines(pieces)
-        size = fresh.stat().st_size
-        fresh.replace(path)
-    except BaseException:
-        fresh.unlink(missing_ok=True)
-        raise
-    return size
+    with whole_file(path, public=True) as file:
+        # Written piece by piece: the blocks of a large run are never in memory together.
+        file.writelines(piece.encode(errors="replace") for piece in pieces)
+    return path.stat().st_size
 
 
 @cache

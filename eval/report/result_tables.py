@@ -157,17 +157,16 @@ def _left_out(agreements: Mapping[Name, Agreement]) -> Iterator[str]:
 def _on_intervals(agreements: Mapping[Name, Agreement]) -> Iterator[str]:
     """Say how the intervals that are there were computed, and why some rows have none."""
     how = next(iter(agreements.values())).resampling
-    with_intervals = {name: of for name, of in agreements.items() if _has_interval(of)}
+    by_name = {" ".join(name): agreement for name, agreement in agreements.items()}
+    with_intervals = {name: of for name, of in by_name.items() if _has_interval(of)}
     if sizes := sorted({agreement.units for agreement in with_intervals.values()}):
         drawn = f"{sizes[0]:,}" if len(sizes) == 1 else f"{sizes[0]:,} to {sizes[-1]:,}"
         grouped = {agreement.groups > 0 for agreement in with_intervals.values()}
         clusters = "groups" if grouped == {True} else "items" if grouped == {False} else "groups or items"
         resampled = f"{how.resamples:,} bootstrap resamples of {drawn} {clusters}, seed {how.seed}"
         yield f"[low, high]: {100 * how.confidence:.4g} % confidence interval, {resampled}"
-    yield from caution({" ".join(name): agreement.units for name, agreement in with_intervals.items()})
-    if alone := [
-        " ".join(name) for name, of in agreements.items() if of.n and of.units < 2 and how.resamples
-    ]:
+    yield from caution({name: agreement.units for name, agreement in with_intervals.items()})
+    if alone := [name for name, of in by_name.items() if of.n and of.units < 2 and how.resamples]:
         yield f"no interval for {', '.join(alone)}: all rows belong to one group or item"
     if (pooled := max(agreement.repeats for agreement in agreements.values())) > 1:
         yield f"{pooled} repeats are pooled; those of one item or group are resampled together"

@@ -79,7 +79,7 @@ def agreements(study: Study) -> Iterator[Grid]:
             continue
         of_agreement, columns = attrgetter("agreement"), [_WHOSE[0]]
         columns += fields_of(of_agreement, n=Column("rows", about="rows with a verdict and a label"))
-        grouped = any("group_spearman" in entry.measures for entry in entries)
+        grouped = any(getattr(entry.agreement, "per_group", None) for entry in entries)
         for metric in (METRICS[name] for name in of_kind("score")):
             if grouped or not metric.within:
                 within = f"mean over groups of {MEASURES[metric.coefficient]} within each"
@@ -189,10 +189,8 @@ def matchings(study: Study) -> Iterator[Grid]:
         if not matches:
             continue
         currency, measure = matches[0].unit, subject.metric
-        values = {
-            "first": replace(_DIFFERENCE["first"], name=MEASURES[measure]),
-            "second": Column("ensemble's value"),
-        }
+        own = replace(_DIFFERENCE["first"], name=MEASURES[measure])
+        figures = _DIFFERENCE | {"first": own, "second": Column("ensemble's value")}
         of_match = value_at(measure, attrgetter("pairwise.differences"))
         spent = Column(currency, 2, form="money" if currency == "cost" else "plain", about="per judgement")
         columns = (
@@ -200,7 +198,7 @@ def matchings(study: Study) -> Iterator[Grid]:
             text_column("ensemble", of=attrgetter("ensemble.label")),
             *fields_of(ensemble_spent=replace(spent, name=f"ensemble's {currency}")),
             Column("rows", of=attrgetter("pairwise.shared")),
-            *fields_of(of_match, **_DIFFERENCE | values),
+            *fields_of(of_match, **figures),
         )
         title = f"{subject.label}: equal-cost baseline (compute-matched ensemble of single judges)"
         yield Grid.from_records(title, columns, matches, study.comparison.caution)

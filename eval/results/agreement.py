@@ -248,9 +248,7 @@ class RowsByAspect:
             figures = [agreement.figures() for agreement in agreements]
             # A figure may exist in some repeats only: its name is taken from any of them.
             names = dict.fromkeys(chain(*figures))
-            by_name = {
-                figure: spread_of([of_repeat.get(figure) for of_repeat in figures]) for figure in names
-            }
+            by_name = {figure: spread_of([of.get(figure) for of in figures]) for figure in names}
             rows = tuple(agreement.n for agreement in agreements)
             spreads[name] = RepeatedAgreement(len(agreements), rows, by_name)
         return spreads
@@ -265,9 +263,8 @@ class RowsByAspect:
             names = {compared[0]: "preference"}
         scored = {aspect or "score": table for aspect, table in tables.items() if aspect not in names}
         if clash := scored.keys() & names.values():
-            raise DataError(
-                f"scores and comparisons are both called {min(clash)!r}: rename the aspect of one of them"
-            )
+            remedy = "rename the aspect of one of them"
+            raise DataError(f"scores and comparisons are both called {min(clash)!r}: {remedy}")
         return scored | {name: tables[aspect] for aspect, name in names.items()}
 
 

@@ -116,18 +116,16 @@ class AspectRows:
         """
         scored, won = (row.get(name) not in (None, "") for name in ("score", "winner"))
         if scored and won:
-            raise DataError(
-                f"{called} {place}: has both a score and a winner; a row is either a rating or a comparison"
-            )
+            problem = "has both a score and a winner; a row is either a rating or a comparison"
+            raise DataError(f"{called} {place}: {problem}")
         kind: TaskKind | None = "score" if scored else "compare" if won else None
         if kind is not None and self._kind is None:
             self._kind, self._first_place, self._rows = kind, place, _number_rows(kind)
         if kind not in (None, self._kind):
             about = f"aspect {row['aspect']!r}" if row.get("aspect") else "no aspect"
-            raise DataError(
-                f"{called} {place} and {called} {self._first_place}, both of {about}: one has a score and one a "
-                "winner; give scores and comparisons different aspects, or separate files"
-            )
+            both = f"{called} {place} and {called} {self._first_place}, both of {about}"
+            remedy = "give scores and comparisons different aspects, or separate files"
+            raise DataError(f"{both}: one has a score and one a winner; {remedy}")
         values = _values(row, kind)
         if isinstance(values, str):
             self.leave_out(row, values)
@@ -168,10 +166,9 @@ class AspectRows:
         differs = np.flatnonzero((values != values[first_alike]).any(axis=1))
         if len(differs):
             earlier, later = rows["place"][first_alike[differs[0]]], rows["place"][differs[0]]
-            raise DataError(
-                f"{called} {earlier} and {called} {later} have the same item, aspect, protocol and repeat, but differ: "
-                "delete one of them, or give them different items, systems, protocols or repeats"
-            )
+            problem = "have the same item, aspect, protocol and repeat, but differ"
+            remedy = "delete one of them, or give them different items, systems, protocols or repeats"
+            raise DataError(f"{called} {earlier} and {called} {later} {problem}: {remedy}")
         duplicates = {DUPLICATE: len(rows) - len(first)} if len(first) < len(rows) else {}
         # np.unique sorts by key; the rows are to stay in their order.
         return RowTable(kind, rows[np.sort(first)], {**self._left_out, **duplicates})

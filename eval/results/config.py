@@ -122,9 +122,8 @@ class RunConfig:
     @property
     def rate_limits(self) -> RateLimits:
         """The limits on what goes to one model at a time and in a minute."""
-        return RateLimits(
-            self.concurrency, self.requests_per_minute, self.tokens_per_minute, self.retry_policy
-        )
+        in_a_minute = self.requests_per_minute, self.tokens_per_minute
+        return RateLimits(self.concurrency, *in_a_minute, self.retry_policy)
 
     @property
     def retry_policy(self) -> RetryPolicy:
@@ -142,11 +141,10 @@ class RunConfig:
         """
         unpriced = [name for name in models if not prices.is_priced(name)]
         if self.max_cost is not None and unpriced:
-            raise UsageError(
-                f"the price of {unpriced[0]} is unknown, so the cost cannot be limited; limit calls or tokens "
-                f"instead (--max-calls, --max-tokens), or add the price in US$ per million tokens to the model's name: "
-                "price_in=...&price_out=..., behind ? or &"
-            )
+            problem = f"the price of {unpriced[0]} is unknown, so the cost cannot be limited"
+            others = "limit calls or tokens instead (--max-calls, --max-tokens)"
+            price = "the price in US$ per million tokens to the model's name: price_in=...&price_out=..., behind ? or &"
+            raise UsageError(f"{problem}; {others}, or add {price}")
 
 
 OLD_NAMES: Mapping[str, str] = {

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from operator import attrgetter
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -104,21 +105,17 @@ class Overview:
 
     judged: Annotated[int, Column("judged")] = 0
     failed: Annotated[int, Column("failed")] = 0
-    score: Annotated[Mean, Column("mean", digits=2, of=lambda mean: mean.value)] = field(default_factory=Mean)
-    rounds: Annotated[Tally, Column("rounds", digits=2, of=lambda tally: tally.value)] = field(
-        default_factory=Tally
-    )
+    score: Annotated[Mean, Column("mean", 2, of=attrgetter("value"))] = field(default_factory=Mean)
+    rounds: Annotated[Tally, Column("rounds", 2, of=attrgetter("value"))] = field(default_factory=Tally)
     usage: Annotated[
         Usage,
-        Column("calls", of=lambda usage: usage.calls),
+        Column("calls", of=attrgetter("calls")),
         Column("tokens", form="short", of=_tokens),
         Column("cost", form="money", of=lambda of: "unknown" if of.cost_usd is None else of.cost_usd),
     ] = NO_USAGE
     stop_reasons: Annotated[
         Counter[str | None],
-        text_column(
-            "stop reason", of=lambda reasons: ", ".join(f"{r} {n}" for r, n in reasons.most_common())
-        ),
+        text_column("stop reason", of=lambda ends: ", ".join(f"{why} {n}" for why, n in ends.most_common())),
     ] = field(default_factory=Counter)
     calls: Tally = field(default_factory=Tally)
 

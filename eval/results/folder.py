@@ -349,9 +349,8 @@ def _refuse_other_run(folder: Path, old: Mapping[str, Any], new: Mapping[str, An
         raise UsageError(f"{folder} belongs to another run: it is {was}, not {is_now}. {remedy}")
     if unlike := list(differences(old["signatures"], new["signatures"])):
         if any("base_url=" in part for part in unlike):
-            remedy = (
-                f"The same model at another address? Add &identity=OLD_ADDRESS to its name. Else {_OTHERWISE}"
-            )
+            moved = "The same model at another address? Add &identity=OLD_ADDRESS to its name"
+            remedy = f"{moved}. Else {_OTHERWISE}"
         raise UsageError(f"{folder} belongs to another run: {'; '.join(unlike)}. {remedy}")
 
 

@@ -98,9 +98,8 @@ def _check_out(out: Path, parts: Mapping[Path, Mapping[str, Any]]) -> None:
         # A run that resumes in the folder has a manifest of its own, and may have judged what no part holds. That of
         # shards below the folder has no results beside it.
         is_of_shards = before["run"] == of_first["run"] and not (out / RESULTS).exists()
-        if not ("merged" in before or is_of_shards) or list(
-            differences(before["signatures"], of_first["signatures"])
-        ):
+        differs = any(differences(before["signatures"], of_first["signatures"]))
+        if differs or not ("merged" in before or is_of_shards):
             raise UsageError(f"{out} holds another run, or was resumed after a merge: choose another --out")
         (out / RESULTS).unlink(missing_ok=True)
         (out / FILE).unlink()
@@ -111,10 +110,9 @@ def _steps(parts: Mapping[Path, Mapping[str, Any]]) -> Iterator[PlannedSteps]:
     planned = {folder: {steps.key: steps for steps in read_steps(folder)} for folder in parts}
     for (first, mine), (second, others) in combinations(planned.items(), 2):
         if unlike := [key for key in mine.keys() & others.keys() if mine[key] != others[key]]:
-            raise UsageError(
-                f"{first} and {second} were judged by different evaluation steps for {mine[unlike[0]].aspect}: "
-                "give all shards one --journal, or the setting steps=..."
-            )
+            differ = f"were judged by different evaluation steps for {mine[unlike[0]].aspect}"
+            remedy = "give all shards one --journal, or the setting steps=..."
+            raise UsageError(f"{first} and {second} {differ}: {remedy}")
     yield from {key: steps for by_key in planned.values() for key, steps in by_key.items()}.values()
 
 

@@ -174,9 +174,8 @@ class StoredResults(Sequence[Result]):
         # `ResultsFile.finish` puts a new file in the place of the old one, in which these offsets mean nothing.
         if os.fstat(file.fileno()).st_ino != self._file_number:
             file.close()
-            raise DataError(
-                f"{self._path}: the file was rewritten after these results were found; read it again"
-            )
+            problem = "the file was rewritten after these results were found"
+            raise DataError(f"{self._path}: {problem}; read it again")
         return file
 
 

@@ -383,7 +383,6 @@ def _correlate_lines(name: str, x: Floats, y: Floats) -> Floats:
     if name == "spearman":
         return pearson(signs[0].sum(axis=2), signs[1].sum(axis=2))
     # The squares of the signs add up to twice the pairs that are not tied.
-    products, x_untied, y_untied = (
-        np.einsum("gij,gij->g", a, b) for a, b in (signs, (signs[0], signs[0]), (signs[1], signs[1]))
-    )
+    pairs = signs, (signs[0], signs[0]), (signs[1], signs[1])
+    products, x_untied, y_untied = (np.einsum("gij,gij->g", a, b) for a, b in pairs)
     return ratio(products, np.sqrt(x_untied * y_untied))

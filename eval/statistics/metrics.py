@@ -74,8 +74,10 @@ def of_kind(kind: TaskKind) -> tuple[str, ...]:
     return tuple(metric.name for metric in METRICS.values() if metric.kind == kind)
 
 
-def check_metric(metric: str | None, judged: Collection[TaskKind]) -> None:
-    """Refuse a metric that measures nothing of what was, or is to be, judged."""
+def check_metric(metric: str | None, judged: Collection[TaskKind] = ()) -> None:
+    """Refuse a metric that does not exist, or that measures nothing of what was, or is to be, judged."""
+    if metric not in (None, *METRICS):
+        raise UsageError(f"--metric {metric!r} is unknown; metrics are {', '.join(METRICS)}")
     if metric is None or not judged or METRICS[metric].kind in judged:
         return
     measured, kind = _TASKS[METRICS[metric].kind], next(iter(judged))

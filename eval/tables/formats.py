@@ -75,11 +75,9 @@ def _folded_widths(grid: Grid, room: int) -> dict[int, int]:
     least = [_least_width(column, texts) - 1 for column, texts in _texts(grid)]
     whole = [max([len(column.name), *map(len, texts)]) for column, texts in _texts(grid)]
     more = [max(0, wanted - narrowest) for wanted, narrowest in zip(whole, least, strict=True)]
-    free = max(0, room - 1 - sum(least))
+    free, wished = max(0, room - 1 - sum(least)), sum(more)
     # What is free is shared by how much more each could use: the longest text gets most of it.
-    return {
-        place: least[place] + min(wish, free * wish // sum(more)) for place, wish in enumerate(more) if wish
-    }
+    return {place: least[place] + min(wish, free * wish // wished) for place, wish in enumerate(more) if wish}
 
 
 _SHORT = 28
@@ -134,16 +132,9 @@ def _fitting(grid: Grid, width: int) -> list[Grid]:
             parts.append([])
         parts[-1].append(place)
     bare = _without_intervals(grid)
-    # The notes stand under the last part.
-    return [
-        replace(
-            bare,
-            columns=tuple(bare.columns[place] for place in (*range(names), *part)),
-            rows=tuple((*row[:names], *(row[place] for place in part)) for row in bare.rows),
-            notes=(*bare.notes, _SPLIT) if part is parts[-1] else (),
-        )
-        for part in parts
-    ]
+    # Each part has all notes: those of the last one are shown.
+    bare = replace(bare, notes=(*bare.notes, _SPLIT))
+    return [bare.only([*range(names), *part]) for part in parts]
 
 
 def _least_width(column: Column, texts: list[str]) -> int:
@@ -255,10 +246,8 @@ def to_latex(grid: Grid) -> str:
     if grid.notes:
         lines += [r"\par\smallskip", r"\parbox{\linewidth}{\footnotesize\raggedright"]
         # A signature is one long word: it may be broken after a "|", which is \textbar{} by now, after "+" and ",".
-        notes = [
-            re.sub(r"\\textbar\{\}|[+,]", r"\g<0>\\allowbreak{}", latex_text(note)) for note in grid.notes
-        ]
-        lines += [rf"{note}\par" for note in notes]
+        notes = map(latex_text, grid.notes)
+        lines += [re.sub(r"\\textbar\{\}|[+,]", r"\g<0>\\allowbreak{}", note) + r"\par" for note in notes]
         lines += ["}"]
     return "\n".join([*lines, r"\end{table}", ""])
 

@@ -18,7 +18,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import compress
 from math import isfinite
 from typing import Any, Literal, NamedTuple, get_type_hints
 
@@ -98,9 +97,13 @@ class Grid:
 
     def without_empty_columns(self) -> Grid:
         """Return the table without the columns that have no value in any row."""
-        used = [any(row[place] is not None for row in self.rows) for place in range(len(self.columns))]
-        rows = tuple(tuple(compress(row, used)) for row in self.rows)
-        return replace(self, columns=tuple(compress(self.columns, used)), rows=rows)
+        places = range(len(self.columns))
+        return self.only([place for place in places if any(row[place] is not None for row in self.rows)])
+
+    def only(self, places: Sequence[int]) -> Grid:
+        """Return the table with the columns at these places."""
+        rows = tuple(tuple(row[place] for place in places) for row in self.rows)
+        return replace(self, columns=tuple(self.columns[place] for place in places), rows=rows)
 
     @property
     def has_intervals(self) -> bool:

@@ -93,9 +93,8 @@ def costs(judges: Sequence[Judge], people: People | None) -> Costs:
         if people is None:
             break
         # Asking a model again is a repeat; people would judge each item once.
-        judgements = max(
-            judge.usage.judgements // max(1, int(judge.manifest.get("repeats") or 1)) for judge in of_dataset
-        )
+        made = ((judge.usage.judgements, judge.manifest.get("repeats") or 1) for judge in of_dataset)
+        judgements = max(judged // max(1, int(repeats)) for judged, repeats in made)
         price, time = people.cost_each, people.seconds_each
         in_all = None if price is None else price * judgements, None if time is None else time * judgements
         rows.append(CostRow("humans", of_dataset[0].data, judgements, None, None, price, time, *in_all))

@@ -285,9 +285,7 @@ def _read(folder: Path, flagged: FlaggedItems, names: StudyNames) -> Iterator[Lo
 def _name_subjects(judges: Sequence[LoadedJudge], otherwise: Measuring) -> None:
     """Set the same target object for all judges, with a unique label, for each aspect of each dataset."""
     # By the content's digest, not the name: a dataset of the same name may hold other items.
-    cells_of = grouped(
-        ((judge.digest, aspect), cell) for judge in judges for aspect, cell in judge.cells.items()
-    )
+    cells_of = grouped(((one.digest, aspect), cell) for one in judges for aspect, cell in one.cells.items())
     subjects = {key: cells[0].subject for key, cells in cells_of.items()}
     for key, cells in cells_of.items():
         known = subjects[key]

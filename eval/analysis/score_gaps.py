@@ -176,10 +176,8 @@ def courtroom(comparator: PairwiseComparator, eps: float, prior: tuple[float, fl
     of_rounds = [side for side in sides if side.by_round]
     if len(of_rounds) > 1:
         # A debate without a score has no round to reach the threshold in, which is another thing than never.
-        until = {
-            side.label: np.where(side.rows.path_count > 0, rounds_until(side.gaps, eps), np.nan)
-            for side in of_rounds
-        }
+        debates = ((side, side.rows.path_count > 0) for side in of_rounds)
+        until = {side.label: np.where(has, rounds_until(side.gaps, eps), np.nan) for side, has in debates}
         reached, units, missing = _shared(of_rounds, until)
         complexity = Counted(iteration_complexity(reached, units, how), missing)
     predicted, tested = tuple(_predicted_gaps(sides)), tuple(_premises(sides))

@@ -149,9 +149,8 @@ def choose_bases(judges: Sequence[LoadedJudge], base: str | None) -> dict[str, s
         UsageError: a base that is no judge's label or protocol, nor a protocol with its folder, as ``debate (mine)``.
     """
     # A label names one run, as a folder does; in other datasets the judges of the same protocol take its place.
-    named = next(
-        (judge for judge in judges if base in (judge.label, f"{judge.protocol} ({judge.folder.name})")), None
-    )
+    names = ((judge, (judge.label, f"{judge.protocol} ({judge.folder.name})")) for judge in judges)
+    named = next((judge for judge, own in names if base in own), None)
     protocol = named.protocol if named else base
     if base is not None and protocol not in {judge.protocol for judge in judges}:
         known = ", ".join(judge.label for judge in judges)

@@ -81,10 +81,8 @@ def _tell_agents_and_phases(graph: Graph, record: Protocol[Any], agents: Mapping
         leads = {str(edge.data): edge.target for edge in graph.edges if edge.source == key}
         graph.edges = [edge for edge in graph.edges if key not in (edge.source, edge.target)]
         for before, outcomes in record.phases[name].items():
-            several = len(outcomes) > 1
-            graph.edges += [
-                Edge(f"{place}{before}", leads[o], o if several else None, several) for o in outcomes
-            ]
+            several, source = len(outcomes) > 1, f"{place}{before}"
+            graph.edges += [Edge(source, leads[o], o if several else None, several) for o in outcomes]
         del graph.nodes[key]
 
 

@@ -118,9 +118,7 @@ class JudgeSession:
             name = re.sub(r"[^\w.-]+", "_", test)[-120:]
             path = self._folder / f"{name}-{number}.txt"
             texts = (f"{argument}:\n{text}\n" for argument, text in given.items() if text is not None)
-            turns = (
-                f"round {turn['round']}, {turn['agent']}:\n{turn['content']}\n" for turn in judged.transcript
-            )
+            turns = ("round {round}, {agent}:\n{content}\n".format_map(turn) for turn in judged.transcript)
             debate = "\n".join((*texts, *turns, f"{judged['key']}: {judged.get('score')}\n"))
             path.write_text(spelled_out(debate), encoding="utf-8", errors="replace")
             lines.append(f"{judged['key']}: {judged.get('score', judged.get('scores'))}")

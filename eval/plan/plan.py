@@ -159,9 +159,7 @@ def plan(protocols: Protocols, data: Data | None = None, **options: Unpack[Optio
         _check_judge(name, graphs[name], dataset)
     any_named = any(isinstance(judge, str) for judge in chosen.values())
     if (options.get("settings") or options.get("models")) and not any_named:
-        raise UsageError(
-            "settings and models only apply to protocols given by name: for a graph use its build()"
-        )
+        raise UsageError("settings and models only apply to protocols given by name: a graph has its build()")
     shown = dataset.first(limit)
     manifest = describe_run(graphs, shown, aspects, limit, repeats, recording)
     out = options.get("out")

@@ -34,11 +34,8 @@ MARKS = ("o", "s", "^", "D", "v", "P", "X", "h")
 """Marker shapes that go with the colours, for print in black and white."""
 
 # The name of each colour on a page, and what it is in the dark.
-_THEMED = {
-    light: (f"--{kind}-{name}", dark)
-    for kind, colors in _PALETTE.items()
-    for name, (light, dark) in colors.items()
-}
+_COLORS = ((f"--{kind}-{name}", *shades) for kind, its in _PALETTE.items() for name, shades in its.items())
+_THEMED = {light: (name, dark) for name, light, dark in _COLORS}
 _SUFFIXES = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}, ".png": {}}
 """The formats of files, each without the dates that would make the same chart another file."""
 _SVG = "http://www.w3.org/2000/svg"

@@ -16,12 +16,16 @@ import os
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
-from jurygraph.nodes.replies import ReplyError, read_pair, read_score, read_vote
+from jurygraph.nodes.replies import ReplyError, Shown, read_pair, read_score, read_vote
+from jurygraph.nodes.replies.json_fields import Field
+from jurygraph.nodes.replies.provenance import Grammar, Statement, Strength
+from jurygraph.nodes.replies.statements import agreed, final_statements
+from jurygraph.nodes.replies.vocabulary import any_of, word_set
 from rich.console import Console
 from rich.table import Table
 
@@ -88,17 +92,12 @@ def topical_chat(data: Path, kind: str) -> Iterator[Sample]:
 
 def summeval_rating(data: Path, kind: str, model: str) -> Iterator[Sample]:
     """Ratings of one summary with a reason, or as a letter."""
-    letters = "ABCDE" if "mcq" in kind else None
     for row in rows(data / "summeval" / "llm_rating_replies.jsonl.gz"):
         if (row["prompt_kind"], row["judge_model"]) == (kind, model):
             author, key = row["author_score"], f"{row['doc_id']}/{row['system_id']}/{row['dimension']}"
-            yield Sample(
-                key,
-                row["reply"],
-                _score(1, 5, row["dimension"], letters),
-                None if author == -1 else author,
-                author is not None,
-            )
+            read = read_choice if "mcq" in kind else _score(1, 5, row["dimension"])
+            known = None if author == -1 else author
+            yield Sample(key, row["reply"], read, known, author is not None)
 
 
 def summeval_pairwise(data: Path) -> Iterator[Sample]:
@@ -227,10 +226,8 @@ def chateval_it(data: Path) -> Iterator[Sample]:
             yield Sample(key, turn["evaluation"], _score(1, 10), None, False)
 
 
-def _score(
-    low: float, high: float, aspect: str | None = None, letters: str | None = None
-) -> Callable[[str], Value]:
-    return lambda reply: read_score(reply, low, high, aspect=aspect, letters=letters)
+def _score(low: float, high: float, aspect: str | None = None) -> Callable[[str], Value]:
+    return lambda reply: read_score(reply, low, high, aspect=aspect)
 
 
 TOPICAL = ("geval", "geval_no_auto_cot", "llm_eval_no_cot", "rate_explain", "analyze_rate")
@@ -265,6 +262,49 @@ def formats(data: Path) -> dict[str, Iterable[Sample]]:
         "ja_vicuna_qa": ja_vicuna(data),
     }
     return table
+
+
+# --- the letter of a multiple-choice grade, which no protocol of this package asks for ---------------------------
+
+
+def read_choice(reply: str, letters: str = "ABCDE") -> float:
+    """The grade whose letter a reply states, from 1 upwards."""
+    choices = final_statements(reply, Shown(), _Letters(letters))
+    return float(1 + letters.index(agreed(reply, choices[-1].value, "choice")))
+
+
+_CHOICE_KEYS = word_set("choice answer option grade rating score letter final_answer")
+
+
+@dataclass(frozen=True)
+class _Letters(Grammar[str]):
+    """A choice is a letter, or two where alternatives are given."""
+
+    what: ClassVar[str] = "choice"
+    letters: str
+
+    def from_fields(self, entries: Sequence[Field]) -> list[str]:
+        values = (str(entry.value)[:20] for entry in entries if entry.name in _CHOICE_KEYS)
+        return [statement.value for statement in self.find("\n".join(values))]
+
+    def find(self, words: str) -> list[Statement[str]]:
+        grade = f"[{re.escape(self.letters)}]"
+        other = rf"(?: ?(?:or|/) ?[(\[]?(?P<other>{grade})\b)?"
+        letter = rf"[(\[]{{0,2}}(?P<letter>{grade})[)\]]{{0,2}}(?![\w'\u2019-]){other}"
+        ends = r"(?= ?(?:\Z|[.:,;)\n(—-]|as|because|since|for|out|in|indicating|which))"
+        forms = {
+            Strength.BRACKETS: rf"\[\[(?P<letter>{grade})(?P<other>)\]\]",
+            Strength.LABEL: rf"(?i:\b{any_of('letter_label')}) ?[:=]? ?\n{{0,2}}{letter}{ends}",
+            Strength.OWN_LINE: rf"(?m:^)(?:[-•*] )?{letter}(?= ?(?:\Z|[.:,)\n(—-]))",
+            Strength.BARE: rf"(?m:^|[.!?:,] |\bis ){letter}(?=[.]?\Z)",
+        }
+        for strength, form in forms.items():
+            matches = [*re.finditer(form, words)]
+            choices = [match["letter"] + (match["other"] or "") for match in matches]
+            # Lines that begin with several letters explain all grades.
+            if matches and not (strength == Strength.OWN_LINE and len(set(choices)) > 1):
+                return [Statement(strength, *matches[-1].span(), choices[-1])]
+        return []
 
 
 # --- what explains a difference ----------------------------------------------------------------------------------

@@ -76,8 +76,7 @@ def protocols() -> dict[str, ModuleType]:
     >>> "debate" in protocols()
     True
     """
-    bundled = {name: module for name in _bundled_names() if (module := _bundled(name)) is not None}
-    return {name: bundled.get(name) or _registered(name) for name in sorted({*bundled, *plugins(_GROUP)})}
+    return {name: _bundled(name) or _registered(name) for name in protocol_names()}
 
 
 def protocol_names() -> list[str]:

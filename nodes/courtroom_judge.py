@@ -66,9 +66,8 @@ async def feedback(state: JudgeState, runtime: AgentRuntime[MoreSettings]) -> di
     """
     round, given = state["round"], rounds_and_totals(state, runtime.settings.rounds)
     own = runtime.prompts.instruction("courtroom/feedback", **given)
-    # With aggregate=best each defence has a judge of its own: judge_1_2 scored the defence of advocate_1_2.
-    judges = {name.replace("advocate", "judge", 1) for name in selected_advocates(state, round)} or {"judge"}
-    rulings = [turn for turn in turns_of_round(state, "judge", round) if turn["agent"] in judges]
+    # With aggregate=best each defence has a judge of its own.
+    rulings = best_rulings(state, round) or turns_of_round(state, "judge", round)
     record = [*presented_defences(state, round), *rulings]
     return await ask_in_court(state, runtime, "judge", own, record, last_value=state["scores"][-1])
 

@@ -299,19 +299,12 @@ def _fields(message: Any, where: str) -> dict[str, Any]:
     """
     if isinstance(message, list | tuple) and is_message(message):
         return {"role": _ROLES[message[0]], "content": message[1]}
-    if not isinstance(message, Mapping):
-        if not is_message(message):
-            raise UsageError(
-                f"{where} is not a message: a message has a role and content, got {shortened(message)}"
-            )
-        # ``narrator`` of a message that may have any role; the others are known by their type.
-        role = getattr(message, "role", None) or _ROLES.get(message.type)
-        if role is None:
-            raise UsageError(f"{where} is a message of the type {message.type!r}, which has nothing to judge")
-        extra = {key: value for key, value in message.additional_kwargs.items() if key != "tool_calls"}
-        dumped = {**extra, **vars(message), "role": _ROLES.get(role, _one_line(role))}
-        return {key: value for key, value in dumped.items() if key != "type"}
-    fields = dict(_unwrapped(message))
+    is_object = not isinstance(message, Mapping)
+    if is_object and not is_message(message):
+        raise UsageError(
+            f"{where} is not a message: a message has a role and content, got {shortened(message)}"
+        )
+    fields = dict(vars(message) if is_object else _unwrapped(message))
     beside = fields.get("additional_kwargs")
     fields = {**beside, **fields} if isinstance(beside, Mapping) else fields
     kind = str(fields.get("type"))
@@ -320,11 +313,12 @@ def _fields(message: Any, where: str) -> dict[str, Any]:
     role = fields.get("role") or fields.get("type")
     if role is None:
         raise UsageError(f"{where} has no role: say who speaks, such as {{'role': 'user', 'content': ...}}")
-    if str(role) not in _ROLES:
-        raise UsageError(
-            f"{where} has the unknown role {shortened(role)}: use user, assistant, system or tool"
-        )
-    return {**fields, "role": _ROLES[str(role)]}
+    # LangChain has a class of messages that may have any role, such as ``narrator``.
+    speaker = _ROLES.get(str(role)) or (_one_line(role) if is_object and "role" in fields else "")
+    if not speaker:
+        known_by = "is a message of the type" if is_object else "has the unknown role"
+        raise UsageError(f"{where} {known_by} {shortened(role)}: use user, assistant, system or tool")
+    return {**fields, "role": speaker}
 
 
 def _parts(fields: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:

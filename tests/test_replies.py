@@ -153,21 +153,6 @@ def test_the_aspect_picks_its_line() -> None:
     assert read_score("Fluency: 3\nFinal score: 4", aspect="fluency") == 4
 
 
-LETTERS = [
-    "D", "**D**", "D: fluent", "D) fluent", "Answer: D", "I would choose option D because it reads well.",
-    "Sure! I would rate the text as D.", "[[D]]", '{"choice": "D"}',
-    "Option A: poor.\nNo, on second thought, my choice is D.",
-]  # fmt: skip
-
-
-NO_LETTERS = {
-    "missing": ("F", "A text.", "A: poor\nB: fair\nC: good", 'It says "Answer: C".'),
-    "contradictory": ("B or C", "Answer: B or C"),
-    "empty": ("",),
-    "refused": ("I'm sorry, I can't choose.",),
-}  # fmt: skip
-
-
 # --- pairs --------------------------------------------------------------------------------------------------------
 PAIRS = {
     (8, 7): ("8 7", "8,7", "(8, 7)", "8/10 7/10", "8/10, 7/10", "8 and 7", "8 vs 7", "\uff18 \uff17",
@@ -270,13 +255,9 @@ NO_VERDICTS = {
 
 
 # --- what is read of the tables -----------------------------------------------------------------------------------
-LETTER_GRADES = {"letters": "ABCDE"}
-
-
 @pytest.mark.parametrize(("read", "options", "table"), [
     *((read_score, {}, table) for table in (STATED_SCORES, BARE_SCORES, OTHER_LANGUAGES, LAST_WORD)),
-    (read_score, {}, STRUCTURED), (read_score, {"cut_off": True}, {4: ["Score: 4. The text is"]}),
-    (read_score, LETTER_GRADES, {4: LETTERS}), (read_pair, {}, PAIRS),
+    (read_score, {}, STRUCTURED), (read_pair, {}, PAIRS),
     (read_pair, {"low": 6, "high": 120}, TOTALS), (read_vote, {}, VOTES),
 ])  # fmt: skip
 def test_a_stated_verdict_is_read(read: Callable[..., object], options: Any, table: Any) -> None:
@@ -289,9 +270,7 @@ def test_a_stated_verdict_is_read(read: Callable[..., object], options: Any, tab
     ("read", "options", "table"),
     [
         (read_score, {}, NO_SCORES),
-        (read_score, {}, {"missing": ["D"]}),  # letters are no scores by default
-        (read_score, {"cut_off": True}, {"cut_off": ["The text is clear and"]}),
-        (read_score, LETTER_GRADES, NO_LETTERS),
+        (read_score, {}, {"missing": ["D"]}),  # letters are no scores
         (read_pair, {}, NO_PAIRS),
         (read_vote, {}, NO_VERDICTS),
     ],

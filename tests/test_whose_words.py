@@ -203,7 +203,7 @@ def test_a_score_or_a_typed_error(text: str, scale: tuple[float, float], aspect:
 @settings(max_examples=200)
 @given(any_text)
 def test_a_letter_a_pair_a_vote_or_a_typed_error(text: str) -> None:
-    assert value_or_fault(read_score, text, letters="ABCDE") in (1, 2, 3, 4, 5, None)
+    assert value_or_fault(BENCHMARK.read_choice, text) in (1, 2, 3, 4, 5, None)
     pair: Any = value_or_fault(read_pair, text) or ()
     assert all(1 <= value <= 10 and math.isfinite(value) for value in pair)
     assert value_or_fault(read_vote, text) in ("1", "2", "tie", None)
@@ -227,3 +227,28 @@ def test_recorded_replies_are_read_rightly(name: str, shared_data: Path) -> None
     assert result.replies > 0
     assert len(result.differ) / result.replies < 0.005
     assert (len(result.missed) + len(result.unread)) / result.replies < 0.02
+
+
+LETTERS = [
+    "D", "**D**", "D: fluent", "D) fluent", "Answer: D", "I would choose option D because it reads well.",
+    "Sure! I would rate the text as D.", "[[D]]", '{"choice": "D"}',
+    "Option A: poor.\nNo, on second thought, my choice is D.",
+]  # fmt: skip
+
+
+NO_LETTERS = {
+    "missing": ("F", "A text.", "A: poor\nB: fair\nC: good", 'It says "Answer: C".'),
+    "contradictory": ("B or C", "Answer: B or C"),
+    "empty": ("",),
+    "refused": ("I'm sorry, I can't choose.",),
+}  # fmt: skip
+
+
+def test_the_letter_of_a_grade_is_read_for_the_benchmark() -> None:
+    for reply in LETTERS:
+        assert BENCHMARK.read_choice(reply) == 4, reply
+    for fault, replies in NO_LETTERS.items():
+        for reply in replies:
+            with pytest.raises(ReplyError) as caught:
+                BENCHMARK.read_choice(reply)
+            assert caught.value.fault == fault, reply

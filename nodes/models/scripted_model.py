@@ -10,10 +10,7 @@ from typing import Any
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
-from langchain_core.runnables import RunnableLambda
 from pydantic import PrivateAttr, SkipValidation
-
-from .model_chains import Chain
 
 Line = str | dict[str, Any] | AIMessage | Exception
 Script = Mapping[str, Sequence[Line]] | Callable[[Mapping[str, Any], str], Line]
@@ -30,8 +27,8 @@ class RecordedCall:
 class ScriptedModel(BaseChatModel):
     """Reply as a chat model from a script: lists of lines by role, or a function of metadata and prompt.
 
-    A line is a text, the fields of a structured reply, a whole message, or an exception to be raised. ``calls``
-    has all calls in order. A role whose lines have run out raises ``IndexError``.
+    A line is a text, the fields of a structured reply, which arrive as JSON, a whole message, or an exception to be
+    raised. ``calls`` has all calls in order. A role whose lines have run out raises ``IndexError``.
 
     >>> from jurygraph.graphs import debate
     >>> model = ScriptedModel(script={"scorer": ["Score: 4"], "critic": ["NO ISSUE"]})
@@ -53,10 +50,6 @@ class ScriptedModel(BaseChatModel):
     @property
     def _llm_type(self) -> str:
         return "jurygraph-scripted"
-
-    def with_structured_output(self, schema: Any, *, include_raw: bool = False, **kwargs: Any) -> Chain:
-        """Return the model itself in the shape of a structured one; lines that are dicts arrive as JSON text."""
-        return self | RunnableLambda(lambda message: {"raw": message, "parsed": None, "parsing_error": None})
 
     def _generate(
         self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **kwargs: Any

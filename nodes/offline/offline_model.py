@@ -1,4 +1,4 @@
-"""Make the offline judge a LangChain chat model, which replies in text or with the JSON object of a schema."""
+"""Make the offline judge a LangChain chat model, which replies in text or, with ``json_schema`` bound, in JSON."""
 
 from __future__ import annotations
 
@@ -6,17 +6,13 @@ import json
 import math
 from collections.abc import Callable, Iterator, Mapping
 from itertools import cycle
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 from typing import Any
 
-from langchain_core.language_models import LanguageModelInput
 from langchain_core.language_models.chat_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.messages.ai import UsageMetadata
-from langchain_core.output_parsers import BaseOutputParser, JsonOutputParser, PydanticOutputParser
 from langchain_core.outputs import ChatGeneration, ChatResult
-from langchain_core.runnables import Runnable, RunnableMap, RunnablePassthrough
-from pydantic import BaseModel
 from typing_extensions import override
 
 from ..delimiters import fenced_sections
@@ -58,8 +54,8 @@ source. Taken together, this is near the top of the scale.
         metadata = run_manager.metadata if run_manager else {}
         prompt = "\n".join(str(message.text) for message in messages)
         response, form = respond(metadata, fenced_sections(prompt))
-        properties, high = kwargs.get("properties"), metadata.get("high")
-        content = as_text(response, form) if properties is None else as_json(response, properties, high)
+        schema, high = kwargs.get("json_schema"), metadata.get("high")
+        content = as_json(response, schema["properties"], high) if schema else as_text(response, form)
         read, written = (math.ceil(len(text) / LETTERS_PER_TOKEN) for text in (prompt, content))
         usage = UsageMetadata(input_tokens=read, output_tokens=written, total_tokens=read + written)
         about = {"model_name": "offline", "finish_reason": "stop"}
@@ -71,32 +67,6 @@ source. Taken together, this is near the top of the scale.
         self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **kwargs: Any
     ) -> ChatResult:
         return self._generate(messages, stop, run_manager, **kwargs)
-
-    @override
-    def with_structured_output(
-        self, schema: dict[str, Any] | type, *, include_raw: bool = False, **kwargs: Any
-    ) -> Runnable[LanguageModelInput, dict[str, Any] | BaseModel]:
-        """Return the same judge, replying with the JSON object that ``schema`` describes.
-
-        Args:
-            schema: a JSON schema, or a pydantic class.
-            include_raw: give ``{"raw", "parsed", "parsing_error"}`` instead of the parsed object alone.
-            kwargs: options for other providers (``method``, ``strict``), which make no difference here.
-        """
-        parser: BaseOutputParser[Any] = JsonOutputParser()
-        if isinstance(schema, type) and issubclass(schema, BaseModel):
-            parser, schema = PydanticOutputParser(pydantic_object=schema), schema.model_json_schema()
-        if not isinstance(schema, dict):
-            raise TypeError(f"a schema is a JSON schema or a pydantic class, not {schema!r}")
-        if not schema.get("properties"):
-            raise ValueError("the schema has no properties that could be filled in")
-        model = self.bind(properties=dict(schema["properties"]))
-        if not include_raw:
-            return model | parser
-        # The form in which LangChain's own ``with_structured_output`` gives the raw message.
-        parsed = RunnablePassthrough.assign(parsed=itemgetter("raw") | parser, parsing_error=lambda _: None)
-        failed = RunnablePassthrough.assign(parsed=lambda _: None)
-        return RunnableMap(raw=model) | parsed.with_fallbacks([failed], exception_key="parsing_error")
 
 
 def as_text(response: Response, form: str) -> str:

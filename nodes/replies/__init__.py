@@ -4,7 +4,7 @@ All readers share the same steps (``statements``): whose words the reply's reaso
 decided first, and a reader's grammar then finds all statements of a value in what is left. Each statement has a
 strength, by how clearly its form says that it is the verdict; the last of the strongest counts.
 
-scores                     the grammars of one score (and of a multiple-choice grade),
+scores                     the grammars of one score,
 pairs, votes               of a score for each of two answers, of a preference for one of them
 statements                 the steps, the ladder of strengths, what is wrong with a reply that states nothing usable,
                            and whether one declares NO ISSUE

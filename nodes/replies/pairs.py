@@ -37,16 +37,13 @@ from .vocabulary import (
 Pair = tuple[Number, Number]
 
 
-def read_pair(
-    text: str, low: float = 1, high: float = 10, *, cut_off: bool = False, shown: Shown = NOTHING
-) -> tuple[float, float]:
+def read_pair(text: str, low: float = 1, high: float = 10, *, shown: Shown = NOTHING) -> tuple[float, float]:
     """Return the scores that a reply gives to the first and the second text, each on the scale ``low`` to ``high``.
 
     Args:
         text: the raw reply.
         low: lowest value of either score.
         high: highest value of either score.
-        cut_off: the reply is known to have hit its length limit; only the fault of an unreadable reply depends on it.
         shown: the texts that the judge was shown; what it reprints of them does not count.
 
     Raises:
@@ -58,7 +55,7 @@ def read_pair(
     >>> read_pair("Relevance: [18, 15]\\nFinal scores: (95, 87)", low=6, high=120)
     (95.0, 87.0)
     """
-    pair = final_statements(text, shown, _Pairs(low, high), cut_off=cut_off)[-1].value
+    pair = final_statements(text, shown, _Pairs(low, high))[-1].value
     first, second = (value_on_scale(text, number, low, high, "score of one text") for number in pair)
     return first, second
 

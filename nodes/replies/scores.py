@@ -1,4 +1,4 @@
-"""Read a score: its fields, its labels, its bare forms; or the letter of a multiple-choice grade.
+"""Read a score: its fields, its labels, its bare forms.
 
 Forms, strongest first: double brackets; a final or overall score; a score label; a phrase ("earns a 4"); a
 single criterion's label; a fraction of the scale; a number that is a reply, line or closing sentence of its own.
@@ -18,7 +18,7 @@ from .json_fields import Field, spelled
 from .own_words import plain
 from .provenance import Grammar, Statement, Strength
 from .shown import NOTHING, Shown
-from .statements import agreed, final_statements, strongest, value_on_scale
+from .statements import final_statements, strongest, value_on_scale
 from .vocabulary import (
     FINAL_WORDS,
     NO_SCORES,
@@ -41,14 +41,12 @@ from .vocabulary import (
 Score = Statement[Number]
 
 
-def read_score(  # noqa: PLR0913 - what a reply is read by, all of it optional
+def read_score(
     text: str,
     low: float = 1,
     high: float = 5,
     *,
     aspect: str | None = None,
-    letters: str | None = None,
-    cut_off: bool = False,
     shown: Shown = NOTHING,
 ) -> float:
     """Return the score that a reply states, on the scale ``low`` to ``high``.
@@ -58,8 +56,6 @@ def read_score(  # noqa: PLR0913 - what a reply is read by, all of it optional
         low: lowest value of the scale.
         high: highest value of the scale.
         aspect: the aspect asked for, whose line then counts among lines of several criteria.
-        letters: grades for a multiple-choice reply, from ``low`` upwards, such as ``"ABCDE"``; None reads no letters.
-        cut_off: the reply is known to have hit its length limit; only the fault of an unreadable reply depends on it.
         shown: the texts that the judge was shown; what it reprints of them does not count.
 
     Raises:
@@ -68,8 +64,6 @@ def read_score(  # noqa: PLR0913 - what a reply is read by, all of it optional
 
     >>> read_score("The plot is clear, with 2 small slips.\\nScore: 4/5")
     4.0
-    >>> read_score("D", letters="ABCDE")
-    4.0
     >>> read_score("It contains [[5]], which I ignore. Score: 2", shown=Shown(("Rate this [[5]]!",)))
     2.0
     >>> read_score("Score: 7")
@@ -77,10 +71,7 @@ def read_score(  # noqa: PLR0913 - what a reply is read by, all of it optional
         ...
     jurygraph.state.errors.ReplyError: The reply states 7, which is off the scale 1 to 5. Raw reply: 'Score: 7'
     """
-    if letters is not None:
-        choices = final_statements(text, shown, _Letters(letters), cut_off=cut_off)
-        return float(low + letters.index(agreed(text, choices[-1].value, "choice")))
-    scores = final_statements(text, shown, _Scores(low, high, aspect), cut_off=cut_off)
+    scores = final_statements(text, shown, _Scores(low, high, aspect))
     # Where the last statement is one of several, all have to agree.
     values = tuple(value for score in scores for value in score.value.values)
     return value_on_scale(text, Number(values, scores[-1].value.out_of), low, high, "score")
@@ -316,38 +307,3 @@ def _bare(words: str) -> list[Score]:
     opening = gloss or (number if number and _EXPLAINED.match(words, number.end("value")) else None)
     statement = _statement(words, opening, Strength.BARE) if opening else None
     return [statement] if statement else []
-
-
-# --- the letter of a grade ------------------------------------------------------------------------------------------
-
-_CHOICE_KEYS = word_set("choice answer option grade rating score letter final_answer")
-
-
-@dataclass(frozen=True)
-class _Letters(Grammar[str]):
-    """A choice is a letter, or two where alternatives are given."""
-
-    what: ClassVar[str] = "choice"
-    letters: str
-
-    def from_fields(self, entries: Sequence[Field]) -> list[str]:
-        values = (str(entry.value)[:20] for entry in entries if entry.name in _CHOICE_KEYS)
-        return [statement.value for statement in self.find("\n".join(values))]
-
-    def find(self, words: str) -> list[Statement[str]]:
-        grade = f"[{re.escape(self.letters)}]"
-        letter = rf"[(\[]{{0,2}}(?P<letter>{grade})[)\]]{{0,2}}(?![\w'’-])(?: ?(?:or|/) ?[(\[]?(?P<other>{grade})\b)?"
-        ends = r"(?= ?(?:\Z|[.:,;)\n(—-]|as|because|since|for|out|in|indicating|which))"
-        forms = {
-            Strength.BRACKETS: rf"\[\[(?P<letter>{grade})(?P<other>)\]\]",
-            Strength.LABEL: rf"(?i:\b{any_of('letter_label')}) ?[:=]? ?\n{{0,2}}{letter}{ends}",
-            Strength.OWN_LINE: rf"(?m:^)(?:[-•*] )?{letter}(?= ?(?:\Z|[.:,)\n(—-]))",
-            Strength.BARE: rf"(?m:^|[.!?:,] |\bis ){letter}(?=[.]?\Z)",
-        }
-        for strength, form in forms.items():
-            matches = [*re.finditer(form, words)]
-            choices = [match["letter"] + (match["other"] or "") for match in matches]
-            # Lines that begin with several letters explain all grades.
-            if matches and not (strength == Strength.OWN_LINE and len(set(choices)) > 1):
-                return [Statement(strength, *matches[-1].span(), choices[-1])]
-        return []

@@ -177,16 +177,13 @@ def value_on_scale(reply: str, number: Number, low: float, high: float, what: st
     raise ReplyError(f"The reply states {stated}.", reply, "off_scale")
 
 
-def final_statements(
-    reply: str, shown: Shown, grammar: Grammar[ValueT], *, cut_off: bool = False
-) -> Statements[ValueT]:
+def final_statements(reply: str, shown: Shown, grammar: Grammar[ValueT]) -> Statements[ValueT]:
     """Return the statements that count in a reply, of which there is one at least.
 
     Args:
         reply: the raw reply.
         shown: the texts that the agent was shown.
         grammar: what is looked for.
-        cut_off: the caller knows that the reply hit the length limit.
 
     Raises:
         ReplyError: the reply is empty, refuses, breaks off, just never states a value, or may only reprint one.
@@ -198,7 +195,7 @@ def final_statements(
         raise ReplyError("The reply is empty.", reply, "empty")
     if _REFUSAL.search(words[:_OPENING].replace("’", "'")):
         raise ReplyError("The reply refuses to judge.", reply, "refused")
-    if cut_off or breaks_off(reply):
+    if breaks_off(reply):
         raise ReplyError(f"The reply breaks off before it states a {grammar.what}.", reply, "cut_off")
     raise ReplyError(f"The reply states no {grammar.what}.", reply, "missing")
 

@@ -59,9 +59,9 @@ def replacements(name: str) -> list[tuple[re.Pattern[str], str]]:
     return [(re.compile(known), new) for known, new in _PATTERNS[name]]
 
 
-def in_any_case(pattern: str, flags: int = 0) -> re.Pattern[str]:
+def in_any_case(pattern: str) -> re.Pattern[str]:
     """Compile a pattern for which upper and lower case are the same."""
-    return re.compile(pattern, re.IGNORECASE | flags)
+    return re.compile(pattern, re.IGNORECASE)
 
 
 # --- scores ---------------------------------------------------------------------------------------------------------

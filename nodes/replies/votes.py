@@ -24,12 +24,11 @@ from .vocabulary import FIRST, NUMBERED_LINE, WORDS, in_any_case, marked, one_of
 Vote = Literal["1", "2", "tie"]
 
 
-def read_vote(text: str, *, cut_off: bool = False, shown: Shown = NOTHING) -> Vote:
+def read_vote(text: str, *, shown: Shown = NOTHING) -> Vote:
     """Return which text the reply prefers: ``"1"``, ``"2"`` or ``"tie"``.
 
     Args:
         text: the raw reply.
-        cut_off: the reply is known to have hit its length limit; only the fault of an unreadable reply depends on it.
         shown: the texts that the judge was shown; what it reprints of them does not count.
 
     Raises:
@@ -42,7 +41,7 @@ def read_vote(text: str, *, cut_off: bool = False, shown: Shown = NOTHING) -> Vo
     '1'
     """
     # In a reply that breaks off, a remark in the middle ("answer 1 is better at ...") is no verdict.
-    votes = final_statements(text, shown, _Votes(concluded=breaks_off(text)), cut_off=cut_off)
+    votes = final_statements(text, shown, _Votes(concluded=breaks_off(text)))
     return agreed(text, [vote.value for vote in votes], "verdict")
 
 

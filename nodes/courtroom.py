@@ -8,15 +8,14 @@ The software adds them up to totals; as text, the judge states each total itself
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 from ..state.errors import ReplyError
 from ..state.graph_state import JudgeState
 from ..state.transcript import Score, Turn
+from ..state.word_files import words_beside
 from .agent_runtime import AgentRuntime, Question
 from .output_schemas import (
     OutputSchema,
@@ -41,7 +40,7 @@ class Criterion(NamedTuple):
     meaning: str
 
 
-_COURT = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+_COURT = words_beside(__file__)
 CRITERIA = tuple(Criterion(about["name"], about["meaning"]) for about in _COURT["criteria"])
 CRITERIA_WITHOUT_OPPONENT = (*CRITERIA[:-1], Criterion(**_COURT["criteria"][-1]["alone"]))
 """The six criteria as a judge is shown them where nobody argues for either answer."""

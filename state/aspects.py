@@ -7,13 +7,12 @@ several benchmarks share means SummEval's.
 
 from __future__ import annotations
 
-import tomllib
-from pathlib import Path
 from typing import ClassVar
 
 from pydantic import model_validator
 
 from .checked import Checked, FilledText, did_you_mean
+from .word_files import words_beside
 
 LONGEST_NAME = 80
 
@@ -100,6 +99,5 @@ def full_names(bare: str) -> list[str]:
     return [full for full in ASPECTS if full.partition("/")[2] == bare]
 
 
-with Path(__file__).with_suffix(".toml").open("rb") as _file:
-    ASPECTS = {name: Aspect(**about) for name, about in tomllib.load(_file).items()}
+ASPECTS = {name: Aspect(**about) for name, about in words_beside(__file__).items()}
 """Ready-made aspects by ``benchmark/name``. A bare name that two benchmarks share is settled by ``find_aspect``."""

@@ -9,7 +9,6 @@ import ast
 import difflib
 import re
 import sys
-import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import pairwise
@@ -29,10 +28,11 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 
 from .errors import Fault, InputError
 from .redaction import redact
+from .word_files import words_beside
 
 _TYPE = re.compile(r"[\[(]|^(float|int|str)$")
 
-_KINDS: dict[str, str] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+_KINDS: dict[str, str] = words_beside(__file__)
 _WORDS = {kind: words for words, kinds in _KINDS.items() for kind in kinds.split()}
 """What is wrong with a value, by pydantic's type of error; for other types, pydantic's own words are taken."""
 

@@ -8,20 +8,17 @@ in words nor be sent along is refused by name: nothing is judged without it.
 from __future__ import annotations
 
 import json
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from .checked import shortened
 from .errors import UsageError
 from .media import MOST_MEDIA, Media, media_fault
+from .word_files import words_beside
 
-_WORDS: dict[str, dict[str, str]] = tomllib.loads(
-    Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")
-)
+_WORDS: dict[str, dict[str, str]] = words_beside(__file__)
 _ROLES = {role: speaker for speaker, roles in _WORDS["speakers"].items() for role in roles.split()}
 _TEXTS, _REASONING, _CALLS, _RESULTS = (tuple(words.split()) for words in _WORDS["types"].values())
 _ARGUMENTS, _OF_CALL, _IDS = (tuple(words.split()) for words in _WORDS["keys"].values())

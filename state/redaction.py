@@ -8,20 +8,20 @@ from __future__ import annotations
 
 import os
 import re
-import tomllib
 from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from pathlib import Path
 from string import ascii_letters, digits
 from typing import Any
 from urllib.parse import quote
 
 from pydantic import BaseModel, SecretStr
 
+from .word_files import words_beside
+
 HIDDEN = "***"
 
-_FORMS: dict[str, Any] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+_FORMS: dict[str, Any] = words_beside(__file__)
 
 
 def _filled(form: str) -> str:

@@ -5,11 +5,9 @@ The inputs of the graphs, at the end, hold one or the other, each with an exampl
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from contextvars import ContextVar
-from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, ValidationInfo, model_validator, with_config
@@ -21,6 +19,7 @@ from .checked import Checked, FilledText, OptionalText, alternative, shortened
 from .conversations import as_text, is_conversation, read_conversation
 from .errors import Fault, InputError, UsageError
 from .media import Media
+from .word_files import words_beside
 
 TaskKind = Literal["score", "compare"]
 
@@ -210,9 +209,7 @@ def _no_task(kind: str, words: str, value: Any = None) -> InputError:
     return InputError.from_faults("task", [Fault(kind, ("task",), words, value)])
 
 
-EXAMPLES: dict[TaskKind, dict[str, Any]] = tomllib.loads(  # type: ignore[assignment]
-    Path(__file__).with_name("examples.toml").read_text(encoding="utf-8")
-)
+EXAMPLES: dict[TaskKind, dict[str, Any]] = words_beside(__file__, "examples.toml")
 """A task of each kind, which forms may offer; the offline judge, which nobody needs a key for, can judge it."""
 
 

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import os
 import sys
-import tomllib
 import warnings
 from importlib import import_module
 from inspect import getdoc, signature
 from keyword import iskeyword
-from pathlib import Path
 from typing import Annotated, Any, NamedTuple, NoReturn
 
 import typer
@@ -26,6 +24,7 @@ from typer.main import get_command
 
 from ...state.errors import JurygraphError
 from ...state.redaction import redact
+from ...state.word_files import words_beside
 from ..results.config import OLD_NAMES
 from .option_sets import takes_options
 from .runtime import ALL_JUDGED, BAD_USAGE, INTERRUPTED
@@ -47,7 +46,7 @@ class _Command(NamedTuple):
     file: str = ""
 
 
-_PANELS = tomllib.loads(Path(__file__).with_name("commands.toml").read_text(encoding="utf-8"))
+_PANELS = words_beside(__file__, "commands.toml")
 COMMANDS = {name: _Command(panel, **about) for panel, its in _PANELS.items() for name, about in its.items()}
 """The commands, listed in the order of the help."""
 

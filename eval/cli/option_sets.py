@@ -45,8 +45,9 @@ def takes_options(*, without: Collection[str] = ()) -> Callable[[Command], Comma
 
     def decorate(command: Command) -> Command:
         own = inspect.signature(command, eval_str=True).parameters
-        kinds: dict[str, Any] = {name: its.annotation for name, its in own.items()}
-        sets = {name: kind for name, kind in kinds.items() if is_dataclass(kind)}
+        sets: dict[str, Any] = {
+            name: its.annotation for name, its in own.items() if is_dataclass(its.annotation)
+        }
         options = {name: list(_options(kind, without)) for name, kind in sets.items()}
         # Typer reads the signature, so the options must stand there as if they had been written out.
         parameters: list[Parameter] = []

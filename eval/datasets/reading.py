@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import csv
 import re
-import tomllib
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE, BOM_UTF32_BE, BOM_UTF32_LE
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, islice
-from pathlib import Path
 from typing import Any, Literal
 
 from ...state.aspects import ASPECTS
 from ...state.errors import DataError
 from ...state.tasks import TaskKind
+from ...state.word_files import words_beside
 from ..statistics.alignment import grouped
 
 LOOKED_AT = 50
@@ -39,7 +38,7 @@ class ReadingNotice(UserWarning):
     """Says how data were read that do not come in the form that is documented."""
 
 
-_TABLES = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+_TABLES = words_beside(__file__)
 _NAMES: dict[str, list[str]] = _TABLES["names"]
 _TEXTS: dict[TaskKind, list[str]] = _TABLES["texts"]
 _MORE: dict[TaskKind, list[str]] = _TABLES["further"]

@@ -7,7 +7,6 @@ number is the number of the opening that wrote it, then a counter, so that rows 
 from __future__ import annotations
 
 import importlib.util
-import tomllib
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -51,14 +50,13 @@ from sqlalchemy.sql.elements import ColumnElement
 
 from ...state.errors import UsageError
 from ...state.transcript import USAGE_FIELDS, Usage
+from ...state.word_files import words_beside
 from .records import USAGE_NAMES
 
 POSSIBLE = "a file such as runs/journal.sqlite, sqlite:///FILE or postgresql://USER@HOST:PORT/DATABASE"
 _POSTGRES = ("postgresql", "postgres", "postgresql+psycopg")
 
-DATABASES: dict[str, Any] = tomllib.loads(
-    Path(__file__).with_name("databases.toml").read_text(encoding="utf-8")
-)
+DATABASES: dict[str, Any] = words_beside(__file__, "databases.toml")
 """By kind of database its settings, its faults that may pass, and what to do about faults."""
 
 # Seconds that the database itself waits for a lock; the store then warns and tries again.

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, NamedTuple, TypeGuard
 
 from ...state.aspects import Aspect
@@ -21,8 +19,9 @@ from ...state.conversations import (
 from ...state.errors import UsageError
 from ...state.media import Media
 from ...state.tasks import CompareTask, Rubric, ScoreTask, parse_task
+from ...state.word_files import words_beside
 
-_FIELDS: dict[str, Any] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+_FIELDS: dict[str, Any] = words_beside(__file__)
 """Where each field of the task is by convention, and an example of another place."""
 
 

@@ -11,16 +11,16 @@ A feature is a quality from 0 (bad) to 1 (good) with a clause that says what was
 from __future__ import annotations
 
 import re
-import tomllib
 from collections import Counter
 from collections.abc import Callable
 from functools import lru_cache
 from itertools import pairwise
-from pathlib import Path
 from statistics import median
 from typing import Any, Literal, NamedTuple
 
-WORDS: dict[str, Any] = tomllib.loads(Path(__file__).with_name("words.toml").read_text(encoding="utf-8"))
+from ...state.word_files import words_beside
+
+WORDS: dict[str, Any] = words_beside(__file__, "words.toml")
 """Words, personas of critics and weights, as the file has them."""
 STOP_WORDS = frozenset(WORDS["stop_words"].split())
 # Thai and Lao, Burmese, Khmer, Japanese, and Chinese characters.

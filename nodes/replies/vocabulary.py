@@ -7,16 +7,15 @@ from __future__ import annotations
 
 import math
 import re
-import tomllib
 from dataclasses import dataclass, field
 from functools import cache
-from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-_HERE = Path(__file__)
-WORDS: dict[str, str] = tomllib.loads(_HERE.with_name("words.toml").read_text(encoding="utf-8"))
+from ...state.word_files import words_beside
+
+WORDS: dict[str, str] = words_beside(__file__, "words.toml")
 """The words of many languages by what they say; ``one_of`` and ``word_set`` take them."""
-_PATTERNS: dict[str, Any] = tomllib.loads(_HERE.with_name("patterns.toml").read_text(encoding="utf-8"))
+_PATTERNS: dict[str, Any] = words_beside(__file__, "patterns.toml")
 
 
 def word_set(words: str) -> frozenset[str]:

@@ -4,14 +4,13 @@ baselines; G-Eval and FairEval; the courtroom protocols.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, get_args
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from ..checked import Checked, FilledText, did_you_mean, parts, shortened
+from ..word_files import words_beside
 from .base_settings import Agents, Rounds, Samples, Settings, explicitly_set
 
 Persona = Literal["strict", "moderate", "weak", "plain", "sophisticated"]
@@ -105,7 +104,7 @@ def _contradict(given: Mapping[str, Any]) -> bool:
     return both and given["tie_breaker"] != (given["on_unresolved"] == "tie_breaker")
 
 
-_PEOPLE = tomllib.loads(Path(__file__).with_name("people.toml").read_text(encoding="utf-8"))
+_PEOPLE = words_beside(__file__, "people.toml")
 GROUPS: dict[str, tuple[str, ...]] = {name: tuple(roles.split()) for name, roles in _PEOPLE["groups"].items()}
 """The roles of each group of referees (Chan et al. 2024, section 4.1 and appendix A), in speaking order."""
 

@@ -91,9 +91,8 @@ class TurnLabelSchema(OutputSchema):
     def from_text(self, text: str) -> Value:
         kinds, answers = _KIND.findall(text), _ANSWERS.findall(text)
         if len(kinds) != 1 or len(answers) != 1:
-            raise ReplyError(
-                "The reply has no one line `Kind: ...` and one line `Answers: yes` or `no`.", text
-            )
+            missing = "one line `Kind: ...` and one line `Answers: yes` or `no`"
+            raise ReplyError(f"The reply has no {missing}.", text)
         return f"{kinds[0].lower()} {answers[0].lower()}"
 
 

@@ -209,10 +209,8 @@ class ProtocolGraph(JudgeGraphBuilder, Generic[SettingsT]):
             if len(state["transcript"]) > MANY_TURNS:
                 self._check_end(*asked)
             if outcome not in targets:
-                raise UsageError(
-                    f"{router.__name__} named the outcome {outcome!r}, but the route behind {source} has no target "
-                    f"for it: its outcomes are {', '.join(targets)}"
-                )
+                named = f"{router.__name__} named the outcome {outcome!r}, but the route behind {source}"
+                raise UsageError(f"{named} has no target for it: its outcomes are {', '.join(targets)}")
             target = targets[outcome]
             return self._sends(target, *asked) if isinstance(target, FanOut) else labels[outcome]
 
@@ -266,10 +264,8 @@ class ProtocolGraph(JudgeGraphBuilder, Generic[SettingsT]):
         calls = sum(turn["calls"] for turn in state["transcript"])
         most = self.protocol.most_calls(settings, state["task"]["kind"])
         if calls > most * (2 + settings.repair):
-            raise UsageError(
-                f"{self.protocol.name} has made {calls:,} calls, but its record declares at most {most:,}: a "
-                "router leads back forever, or `calls` declares too few"
-            )
+            made = f"{self.protocol.name} has made {calls:,} calls, but its record declares at most {most:,}"
+            raise UsageError(f"{made}: a router leads back forever, or `calls` declares too few")
 
     def _sends(self, target: FanOut, state: JudgeState, settings: SettingsT) -> list[Send]:
         """Send each agent what it is shown of the state, in every order of the answers."""

@@ -90,9 +90,8 @@ class BothOrders(Wrapper[CalibratedSettings]):
     def check(self, task: ScoreTask | CompareTask) -> None:
         """Check also that the task has two answers."""
         if isinstance(task, ScoreTask):
-            raise UsageError(
-                "calibrated(...) swaps two answers, but a task of the kind 'score' has one text; use the graph inside"
-            )
+            one_text = "a task of the kind 'score' has one text; use the graph inside"
+            raise UsageError(f"calibrated(...) swaps two answers, but {one_text}")
         super().check(task)
 
 

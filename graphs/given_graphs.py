@@ -115,9 +115,8 @@ def name_of(judge: NameOrGraph | RemoteJudge) -> str:
 
 def _check_name(name: object, judge: NameOrGraph) -> None:
     if not isinstance(judge, str | StateGraph | PregelProtocol):
-        raise UsageError(
-            f"{name}: a judge must be the name of a protocol, or a graph, got {shortened(judge)}"
-        )
+        given = shortened(judge)
+        raise UsageError(f"{name}: a judge must be the name of a protocol, or a graph, got {given}")
     if not isinstance(name, str) or not name.strip() or not name.isprintable():
         raise UsageError(f"a judge needs a name in one line of text, as in {{'mine': graph}}; got {name!r}")
     builder = getattr(judge, "builder", judge)
@@ -163,10 +162,8 @@ def described(graph: Graph) -> dict[str, Any]:
     if "" in judges:
         bound: dict[str, Any] = judges[""].bound.model_dump(mode="json")
         return bound
-    settings = {
-        place: {"protocol": judge.protocol, **judge.bound.model_dump(mode="json")}
-        for place, judge in judges.items()
-    }
+    of_judges = ((place, judge.protocol, judge.bound) for place, judge in judges.items())
+    settings = {place: {"protocol": name, **own.model_dump(mode="json")} for place, name, own in of_judges}
     known = {**getattr(graph.builder, "parameters", {}), **settings}
     shape = [known, graph.get_graph(xray=True).draw_mermaid()]
     # Of a graph of a file also what its own nodes do.

@@ -55,15 +55,13 @@ class JudgeSlot:
         graph = built(given) if isinstance(given, str) else given
         compiled = graph.compile() if isinstance(graph, StateGraph) else graph
         if not isinstance(compiled, PregelProtocol):
-            raise UsageError(
-                f"a judge must be a protocol's name, or a graph such as debate.build(), got {shortened(judge)}"
-            )
+            wanted = "a protocol's name, or a graph such as debate.build()"
+            raise UsageError(f"a judge must be {wanted}, got {shortened(judge)}")
         here = compiled if isinstance(compiled, CompiledStateGraph) else None
         self.graph: Compiled | RemoteJudge = RemoteJudge(compiled) if here is None else here
         self.rubric = rubric
-        self.context_schema: type[Any] | None = (
-            SettingsElsewhere if here is None else here.builder.context_schema
-        )
+        schema = SettingsElsewhere if here is None else here.builder.context_schema
+        self.context_schema: type[Any] | None = schema
 
     def choose(self, _context: object) -> tuple[Compiled | None, Settings | None]:
         """Return the graph that a run's context asks for, and a context for it; None where neither changes."""
@@ -155,10 +153,9 @@ class RemoteJudge:
         try:
             yield
         except GraphInterrupt:
-            raise UsageError(
-                f"{self.name} runs elsewhere and waits for a person, whose answer cannot be passed on from here: "
-                "choose a setting without a pause, such as on_unresolved=last"
-            ) from None
+            waits = "waits for a person, whose answer cannot be passed on from here"
+            remedy = "choose a setting without a pause, such as on_unresolved=last"
+            raise UsageError(f"{self.name} runs elsewhere and {waits}: {remedy}") from None
         except Exception as error:
             fault = error.args[0] if error.args and isinstance(error.args[0], Mapping) else {}
             if fault.get("error") in ("InputError", "UsageError"):

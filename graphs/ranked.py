@@ -102,9 +102,8 @@ def ranked(judge: str | AnyGraph | Any, rule: VotingRule = "condorcet", approve_
         raise UsageError(f"unknown voting rule {rule!r}; rules are {', '.join(RULES)}")
     slot = JudgeSlot(judge)
     if "compare" not in kinds_of(slot.graph):
-        raise UsageError(
-            "answers are ranked by comparing two, but this judge rates one text: use one with compare tasks"
-        )
+        rates = "this judge rates one text: use one with compare tasks"
+        raise UsageError(f"answers are ranked by comparing two, but {rates}")
     graph = StepGraph(RankedState, slot.context_schema, input_schema=RankedInput, output_schema=RankedOutput)
 
     def concluded(state: RankedState) -> dict[str, Any]:

@@ -164,9 +164,8 @@ def slot_of(judge: Any) -> JudgeSlot:
     """
     slot = JudgeSlot(judge)
     if "score" not in kinds_of(slot.graph):
-        raise UsageError(
-            "a refined text is rated, but this judge compares two texts: use one with score tasks"
-        )
+        compares = "this judge compares two texts: use one with score tasks"
+        raise UsageError(f"a refined text is rated, but {compares}")
     return slot
 
 
@@ -322,10 +321,8 @@ def _written(state: RefineState, reply: Any) -> dict[str, Any]:
             raise UsageError(f"the writer's message has no text yet ({called[0]}): {remedy}")
         text = "".join(entry.text for entry in entries if entry.kind == "words")
     if not isinstance(text, str) or not text.strip():
-        raise UsageError(
-            "the writer returned no text: it must return a text, a message, or a dict with candidate or messages, "
-            f"got {shortened(reply)}"
-        )
+        wanted = "a text, a message, or a dict with candidate or messages"
+        raise UsageError(f"the writer returned no text: it must return {wanted}, got {shortened(reply)}")
     return {"candidate": text, "transcript": [without_models(state["transcript"]).say(0, "writer", text)]}
 
 

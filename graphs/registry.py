@@ -101,9 +101,8 @@ def find_protocol(name: str) -> ModuleType:
         judge = judge_of(name)
         if isinstance(judge, str):
             return find_protocol(judge)
-        raise UsageError(
-            f"{name} is a graph with settings of its own, but a protocol is needed here: define build"
-        )
+        needed = "a protocol is needed here: define build"
+        raise UsageError(f"{name} is a graph with settings of its own, but {needed}")
     # Only the module asked for is imported: the wrappers ask for the protocols that they hold while they are
     # themselves being imported, and a scan of the folder would find them half done.
     if (module := _bundled(name)) is not None:
@@ -200,10 +199,8 @@ def _registered(name: str) -> ModuleType:
     missing = [part for part in ("protocol", "build", "graph") if not hasattr(module, part)]
     if missing or module.protocol.name != name:
         wrong = f"it has no {missing[0]}" if missing else f"its protocol is named {module.protocol.name!r}"
-        raise UsageError(
-            f"{name!r}, registered under {_GROUP}, is not a protocol: {wrong}; "
-            "register a module with protocol, build and graph under the protocol's own name"
-        )
+        remedy = "register a module with protocol, build and graph under the protocol's own name"
+        raise UsageError(f"{name!r}, registered under {_GROUP}, is not a protocol: {wrong}; {remedy}")
     return module
 
 
@@ -268,10 +265,8 @@ def _referenced(name: str) -> ModuleType | AnyGraph:
     choice = f"its graphs are {', '.join(graphs)}" if graphs else "it has no graph"
     if wanted is not None:
         raise UsageError(f"{name}: {wanted} is not a graph of {source}; {choice}")
-    raise UsageError(
-        f"{name}: {choice}; name the one you mean, as in {source}:{next(iter(graphs), 'graph')}"
-        + ("" if graphs else ", or define protocol and build")
-    )
+    remedy = f"name the one you mean, as in {source}:{next(iter(graphs), 'graph')}"
+    raise UsageError(f"{name}: {choice}; {remedy}{'' if graphs else ', or define protocol and build'}")
 
 
 def _module_of(source: str) -> ModuleType:

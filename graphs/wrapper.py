@@ -325,9 +325,8 @@ def bound_judge_of(graph: Compiled) -> BoundJudge[Any]:
     """
     bound_judge: BoundJudge[Any] | None = getattr(graph.builder, "bound_judge", None)
     if bound_judge is None:
-        raise UsageError(
-            f"{graph.name} is a graph, not a protocol: its calls can be neither estimated nor sent in batches"
-        )
+        cannot = "its calls can be neither estimated nor sent in batches"
+        raise UsageError(f"{graph.name} is a graph, not a protocol: {cannot}")
     return bound_judge
 
 

@@ -311,9 +311,7 @@ def _is_half_a_speech(form: OutputSchema, reply: Reply) -> bool:
     return reply.cut_off and isinstance(form, TextSchema)
 
 
-def _warnings(
-    question: Question, content: str, calls: Sequence[Call], replies: Sequence[Reply]
-) -> Iterator[str]:
+def _warnings(question: Question, content: str, calls: list[Call], replies: list[Reply]) -> Iterator[str]:
     """Yield what a reader should know of an agent's turn, which took these calls and their replies."""
     who = question.who
     if len(replies) > 1:

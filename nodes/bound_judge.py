@@ -316,9 +316,8 @@ class BoundJudge(Generic[SettingsT]):
         """Raise UsageError for a name that is not ``*``, a role, or an agent of one (``juror_2``, ``advocate_1_3``)."""
         for name in named:
             if not is_role(name, self.roles):
-                raise UsageError(
-                    f"{self.protocol} has no role {name!r}; its roles are {', '.join(self.roles)} (and * for all)"
-                )
+                known = f"its roles are {', '.join(self.roles)} (and * for all)"
+                raise UsageError(f"{self.protocol} has no role {name!r}; {known}")
 
 
 def bound_agent(
@@ -370,10 +369,8 @@ def continued(schema: type[BaseModel], context: object, begun: Mapping[str, Any]
     if own:
         now = ", ".join(f"{name}={given[name]!r}" for name in own)
         were = ", ".join(f"{name}={begun.get(name, 'as bound')!r}" for name in own)
-        raise UsageError(
-            f"this thread was started with {were}, but resumed with {now}: resume it without these settings, or start "
-            "another thread"
-        )
+        remedy = "resume it without these settings, or start another thread"
+        raise UsageError(f"this thread was started with {were}, but resumed with {now}: {remedy}")
     before = schema.model_validate(begun)
     assert isinstance(before, Settings)
     return without_hidden(context.over(before))
@@ -388,10 +385,8 @@ def without_hidden(context: BaseModel) -> BaseModel:
     kept = context.model_dump_json()
     # Also an address in the settings of a judge inside a wrapper; what a judge elsewhere takes for one, it alone knows.
     if _HIDDEN_IN_ADDRESS.search(kept) if isinstance(context, Settings) else HIDDEN in kept:
-        raise UsageError(
-            "the context that this thread was started with has a secret in an address, which is not stored: resume it "
-            "with the same context"
-        )
+        problem = "has a secret in an address, which is not stored: resume it with the same context"
+        raise UsageError(f"the context that this thread was started with {problem}")
     return context
 
 

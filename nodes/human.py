@@ -166,9 +166,8 @@ def read_answer(reply: Any, task: ScoreTask | CompareTask) -> HumanAnswer:
         return _read(reply, task)
     given = {key: value for key, value in reply.items() if value is not None and value != ""}
     if strange := [str(key) for key in given if key not in (*_VALUES, *_WORDS)]:
-        raise ReplyError(
-            f"The answer has no {strange[0]!r}; it takes {', '.join((*_VALUES, *_WORDS))}.", str(reply)
-        )
+        taken = ", ".join((*_VALUES, *_WORDS))
+        raise ReplyError(f"The answer has no {strange[0]!r}; it takes {taken}.", str(reply))
     values = {key: given[key] for key in _VALUES if key in given}
     if {"score_1", "score_2"} <= values.keys():
         values["scores"] = [values.pop("score_1"), values.pop("score_2")]

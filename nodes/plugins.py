@@ -31,10 +31,8 @@ def plugins(group: Group) -> Mapping[str, EntryPoint]:
         other = entries.setdefault(entry.name, entry)
         # The same entry found twice, as where a package is on the path twice, is no conflict.
         if other.value != entry.value:
-            raise UsageError(
-                f"two packages register {entry.name!r} under {group}: {_origin(other)} and {_origin(entry)}; "
-                "uninstall one of them"
-            )
+            both = f"{_origin(other)} and {_origin(entry)}; uninstall one of them"
+            raise UsageError(f"two packages register {entry.name!r} under {group}: {both}")
     return entries
 
 
@@ -49,10 +47,8 @@ def load_plugin(group: Group, name: str) -> Any:
     try:
         return entry.load()
     except Exception as error:  # whatever somebody else's module raises while it is imported
-        raise UsageError(
-            f"{name!r}, registered under {group} by {_origin(entry)}, cannot be loaded: "
-            f"{type(error).__name__}: {error}"
-        ) from error
+        found, problem = f"registered under {group} by {_origin(entry)}", f"{type(error).__name__}: {error}"
+        raise UsageError(f"{name!r}, {found}, cannot be loaded: {problem}") from error
 
 
 def _origin(entry: EntryPoint) -> str:

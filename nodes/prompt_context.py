@@ -317,9 +317,8 @@ class Prompts:
             context = template.new_context({**self._jinja.globals, **values}, shared=True)
             text = self._jinja.concat(template.root_render_func(context)).strip()
         except jinja2.TemplateError as error:
-            raise UsageError(
-                f"template {name}.md: {error.message}; it is given {', '.join(sorted(values))}"
-            ) from error
+            given = ", ".join(sorted(values))
+            raise UsageError(f"template {name}.md: {error.message}; it is given {given}") from error
         if "role" not in template.blocks:
             return Instruction(text, "", text)
         role = "".join(template.blocks["role"](template.new_context(values))).strip()
@@ -347,10 +346,8 @@ class Prompts:
 def _read(folder: Path) -> dict[str, str]:
     if not folder.is_dir():
         raise UsageError(f"prompts={str(folder)!r}: no such folder")
-    return {
-        path.relative_to(folder).with_suffix("").as_posix(): path.read_text(encoding="utf-8")
-        for path in sorted(folder.rglob("*.md"))
-    }
+    files = {path.relative_to(folder).with_suffix(""): path for path in sorted(folder.rglob("*.md"))}
+    return {name.as_posix(): path.read_text(encoding="utf-8") for name, path in files.items()}
 
 
 @cache
@@ -361,10 +358,8 @@ def _with_templates(templates: Path) -> Prompts:
         raise UsageError(f"a protocol's templates cannot be read: there is no folder {templates}") from error
     # Replacing a bundled template is a user's choice (``prompts=DIR``); a protocol brings its own.
     if taken := sorted(own.keys() & _BUNDLED.sources.keys()):
-        raise UsageError(
-            f"{templates}: the template {taken[0]} has the name of a bundled one; put it in a folder of the "
-            "protocol's own name"
-        )
+        remedy = "put it in a folder of the protocol's own name"
+        raise UsageError(f"{templates}: the template {taken[0]} has the name of a bundled one; {remedy}")
     prompts = Prompts({**_BUNDLED.sources, **own})
     prompts.check()
     return prompts

@@ -51,10 +51,9 @@ def check_size(what: Literal["calls", "characters"], asked: int | Checked, bound
     if not ceiling.isdecimal():
         raise UsageError(f"{VARIABLE} allows {what}={ceiling}, which is not a number")
     if asked > max(int(ceiling), bound):
-        raise UsageError(
-            f"this asks for {asked:,} {what}, but callers of this server may have {int(ceiling):,}; ask for less, "
-            f"or have its operator allow more to all callers: {VARIABLE}={what}={asked}"
-        )
+        problem = f"this asks for {asked:,} {what}, but callers of this server may have {int(ceiling):,}"
+        more = f"have its operator allow more to all callers: {VARIABLE}={what}={asked}"
+        raise UsageError(f"{problem}; ask for less, or {more}")
 
 
 def check_caller(context: object) -> None:
@@ -80,10 +79,8 @@ def check_caller(context: object) -> None:
     allowed = _allowed().keys()
     refused = next((name for name in chosen if not allowed & {name, "*"}), None)
     if refused is not None:
-        raise UsageError(
-            f"callers of this server may not choose {refused!r}; its operator can bind it (`build`), "
-            f"or allow it to all callers: {VARIABLE}={refused}"
-        )
+        remedy = f"its operator can bind it (`build`), or allow it to all callers: {VARIABLE}={refused}"
+        raise UsageError(f"callers of this server may not choose {refused!r}; {remedy}")
 
 
 def _allowed() -> dict[str, str]:

@@ -47,9 +47,8 @@ def run_blocking(work: Coroutine[Any, Any, T]) -> T:
     if running is loop:
         # A coroutine that is never awaited would warn of that when it is collected.
         work.close()
-        raise RuntimeError(
-            "a sync call inside an async call on the same loop would wait for itself: await it"
-        )
+        problem = "a sync call inside an async call on the same loop would wait for itself"
+        raise RuntimeError(f"{problem}: await it")
     future = asyncio.run_coroutine_threadsafe(work, loop)
     try:
         return future.result()

@@ -187,10 +187,9 @@ def expected_score(likely: Iterable[Mapping[str, Any]], low: float, high: float)
         # Else ``1`` may be the first token of 10; ``0`` begins no longer number, and 2 begins none on a scale to 10.
         unclear = {label: share for label, share in shares.items() if 0 < int(label) * 10 <= high}
         if math.fsum(unclear.values()) > NEGLIGIBLE:
-            raise ValueError(
-                f"the scale goes up to {high:g}, and the token {max(unclear, key=unclear.__getitem__)!r} may be the "
-                "beginning of a longer number"
-            )
+            token = max(unclear, key=unclear.__getitem__)
+            may_go_on = f"the token {token!r} may be the beginning of a longer number"
+            raise ValueError(f"the scale goes up to {high:g}, and {may_go_on}")
     distribution = {float(label): shares[label] for label in sorted(shares, key=int)}
     mean = math.fsum(value * share for value, share in distribution.items())
     # Rounded, since probabilities of tokens that add up to 1 miss it by some last bits.

@@ -47,9 +47,8 @@ class Aspect(Checked):
         for field in ("name", "source_name", "candidate_name"):
             value = getattr(self, field)
             if len(value) > LONGEST_NAME or not value.isprintable():
-                raise ValueError(
-                    f"{field} must be one line of at most {LONGEST_NAME} characters, got {value[:50]!r}"
-                )
+                wanted = f"one line of at most {LONGEST_NAME} characters"
+                raise ValueError(f"{field} must be {wanted}, got {value[:50]!r}")
         check_scale(self.low, self.high)
         return self
 
@@ -84,10 +83,8 @@ def find_aspect(name: str) -> Aspect:
         if (aspect := ASPECTS.get(prefix + key)) is not None:
             return aspect
     meant = did_you_mean(key, [*ASPECTS, *(full.partition("/")[2] for full in ASPECTS)], cutoff=0.6) or ";"
-    raise ValueError(
-        f"unknown aspect {name!r}{meant} known are {', '.join(ASPECTS)}; one of your own has a name, criteria, "
-        "low, high and steps, as a mapping or in a YAML file"
-    )
+    own = "one of your own has a name, criteria, low, high and steps, as a mapping or in a YAML file"
+    raise ValueError(f"unknown aspect {name!r}{meant} known are {', '.join(ASPECTS)}; {own}")
 
 
 def full_names(bare: str) -> list[str]:

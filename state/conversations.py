@@ -265,10 +265,9 @@ class _Reader:
         key = ("name", _one_line(result.get("name"))) if id is None else ("id", str(id))
         if key not in self.calls:
             named = f"the id {id!r}" if id is not None else "no id"
-            raise UsageError(
-                f"{where} is the result of a tool call that no earlier message makes (it has {named}): add the "
-                "message that makes the call, or leave out the result"
-            )
+            problem = f"is the result of a tool call that no earlier message makes (it has {named})"
+            remedy = "add the message that makes the call, or leave out the result"
+            raise UsageError(f"{where} {problem}: {remedy}")
         failed = result.get("is_error") or result.get("status") == "error"
         content = result["content"] if "content" in result else result.get("output")
         heading = f"Result of {self.calls[key]}{', an error' if failed else ''}"
@@ -298,9 +297,8 @@ def _fields(message: Any, where: str) -> dict[str, Any]:
         return {"role": _ROLES[message[0]], "content": message[1]}
     is_object = not isinstance(message, Mapping)
     if is_object and not is_message(message):
-        raise UsageError(
-            f"{where} is not a message: a message has a role and content, got {shortened(message)}"
-        )
+        given = shortened(message)
+        raise UsageError(f"{where} is not a message: a message has a role and content, got {given}")
     fields = dict(vars(message) if is_object else _unwrapped(message))
     beside = fields.get("additional_kwargs")
     fields = {**beside, **fields} if isinstance(beside, Mapping) else fields

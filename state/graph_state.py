@@ -86,10 +86,9 @@ def merge_turns(before: Sequence[Turn] | None, new: Iterable[Mapping[str, Any]] 
             turns[place] = _replaced(turns[place], change)
         else:
             if missing := [key for key in _NEEDED if key not in change]:
-                raise ValueError(
-                    f"no turn has the id {change.get('id')!r}; the ids are {', '.join(places) or 'none yet'}. "
-                    f"(For a new turn, {', '.join(missing)} would be missing.)"
-                )
+                lacks = f"(For a new turn, {', '.join(missing)} would be missing.)"
+                known = ", ".join(places) or "none yet"
+                raise ValueError(f"no turn has the id {change.get('id')!r}; the ids are {known}. {lacks}")
             turn = cast("Turn", {"value": None, **NO_CALLS, **change})
             turn = turn if "id" in turn else _numbered(turn, turns)
             places[turn["id"]] = len(turns)
@@ -109,9 +108,8 @@ def _replaced(turn: Turn, change: Mapping[str, Any]) -> Turn:
     merged = cast("Turn", {**turn, **change})
     fixed = [k for k in change if k in FIXED and change[k] != turn.get(k)]
     if unknown := fixed or [k for k in change if k not in Turn.__annotations__]:
-        raise ValueError(
-            f"{', '.join(unknown)} of the turn {turn['id']} cannot be edited: edit its content or value"
-        )
+        named = f"{', '.join(unknown)} of the turn {turn['id']}"
+        raise ValueError(f"{named} cannot be edited: edit its content or value")
     if not isinstance(merged["content"], str):
         raise ValueError(f"the content of the turn {turn['id']} must be text, got {merged['content']!r}")
     before, value, scale = turn["value"], merged["value"], merged.get("scale")

@@ -56,9 +56,8 @@ class Rule(NamedTuple):
                 return cls(match["name"], float(match["limit"] or 1) if sign else None)
         except ValueError:  # 1.2.3
             pass
-        raise UsageError(
-            f"unknown rule {text!r}; rules are {', '.join(RULES)}, with a number for x, as in gap<0.5"
-        )
+        known = f"{', '.join(RULES)}, with a number for x, as in gap<0.5"
+        raise UsageError(f"unknown rule {text!r}; rules are {known}")
 
     def __str__(self) -> str:
         return self.name if self.limit is None else f"{self.name}{_SIGNS[self.name]}{self.limit:g}"
@@ -141,6 +140,5 @@ def _shown(opinion: float | str) -> str:
 def _all_of(key: str, details: Any) -> Iterator[Any]:
     """Yield what stands under a key at any depth of a verdict's details, a list member by member."""
     for value in (value for name, value in fields_in(details) if name == key):
-        yield from (
-            member for member in (value if isinstance(value, list) else [value]) if member is not None
-        )
+        members = value if isinstance(value, list) else [value]
+        yield from (member for member in members if member is not None)

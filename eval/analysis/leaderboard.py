@@ -194,11 +194,8 @@ def _agreement(cell: JudgeAspectData, rows: Verdicts, labelled: Sample) -> Agree
     """Return the agreement of the rows that count in full, with the figures of their sample."""
     if not len(cell.rows) + cell.failed:
         return None
-    reasons = {
-        UNLABELLED: len(cell.rows) - len(cell.labelled),
-        FAILED: cell.failed,
-        NOT_BY_ALL: len(cell.labelled) - len(rows),
-    }
+    unlabelled, not_by_all = len(cell.rows) - len(cell.labelled), len(cell.labelled) - len(rows)
+    reasons = {UNLABELLED: unlabelled, FAILED: cell.failed, NOT_BY_ALL: not_by_all}
     left_out = {reason: count for reason, count in reasons.items() if count}
     return agreement_of(labelled, left_out, rows.group[rows.group >= 0], rows.repeat, cell.subject.rule.votes)
 

@@ -117,9 +117,9 @@ class LivePipeline(CallPipeline):
     async def open(self) -> None:
         """Refuse to go on while the provider has batches of this run: they are paid for, and not to be paid again."""
         if left := sum(not batch.settled for batch in await self._journal.batches()):
+            remedy = "resume with --batch (batch=True), which collects them, including those that were cancelled there"
             raise UsageError(
-                f"{left} of this run's batches have yet to be collected from the provider; resume with "
-                "--batch (batch=True), which collects them, including those that were cancelled there"
+                f"{left} of this run's batches have yet to be collected from the provider; {remedy}"
             )
 
     async def __call__(self, call: Call, send: Send) -> Reply:

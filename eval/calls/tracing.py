@@ -130,10 +130,9 @@ def _either(setting: str) -> str:
 
 def _provider() -> SdkTracerProvider:
     if (protocol := _either("PROTOCOL") or "http/protobuf") != "http/protobuf":
-        raise UsageError(
-            f"OTEL_EXPORTER_OTLP_PROTOCOL={protocol}: spans can only be sent by http/protobuf; set that, and the "
-            "collector's HTTP endpoint (usually port 4318), or OTEL_TRACES_EXPORTER=none for no tracing"
-        )
+        problem = f"OTEL_EXPORTER_OTLP_PROTOCOL={protocol}: spans can only be sent by http/protobuf"
+        remedy = "set that, and the collector's HTTP endpoint (usually port 4318)"
+        raise UsageError(f"{problem}; {remedy}, or OTEL_TRACES_EXPORTER=none for no tracing")
     try:
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
         from opentelemetry.sdk.resources import OTELResourceDetector, Resource
@@ -227,10 +226,10 @@ class Spans(CallMiddleware):
                     return await send(call)
                 except BaseException as error:  # also a time-out, which is a cancellation here
                     fault = {"error.type": type(error).__name__, "error.message": log_text(str(error))}
-                    known = (
-                        {"jurygraph.retryable": error.retryable} if isinstance(error, ModelCallError) else {}
-                    )
-                    span.add_event("attempt failed", {"jurygraph.attempt": attempts, **fault, **known})
+                    about = {"jurygraph.attempt": attempts}
+                    if isinstance(error, ModelCallError):
+                        about["jurygraph.retryable"] = error.retryable
+                    span.add_event("attempt failed", {**about, **fault})
                     raise
 
             reply = await self._calls(call, attempt)

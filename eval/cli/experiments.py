@@ -93,10 +93,8 @@ def try_(
     for (protocol, _aspect), overview in evaluation.figures.overviews.items():
         spent[protocol] += overview.usage
     more = left / len(few)
-    parts = [
-        f"{name} about {more * usage.calls:,.0f} calls, {cost_in_words(usage.discounted(more).cost_usd)}"
-        for name, usage in spent.items()
-    ]
+    costs = ((name, more * usage.calls, usage.discounted(more).cost_usd) for name, usage in spent.items())
+    parts = [f"{name} about {calls:,.0f} calls, {cost_in_words(cost)}" for name, calls, cost in costs]
     out.print_line(f"judging the other {left:,} items would take: {'; '.join(parts)}")
     taken = {
         "--aspect": chosen.aspect,

@@ -188,11 +188,8 @@ def aspect_grid(sweep: Sweep) -> Grid:
     keys, measured = metric_keys(sweep.measured()), sweep.measured()
     subjects, names = (list(dict.fromkeys(of)) for of in zip(*keys, strict=True))
     headings = (text_column("figure"), *(Column(subject, interval=False) for subject in subjects))
-    rows = [
-        (SHORT[name], *(metrics.figures.get(MetricKey(subject, name)) for subject in subjects))
-        for name in names
-        for metrics in measured
-    ]
+    pairs = [(name, metrics.figures) for name in names for metrics in measured]
+    rows = [(SHORT[name], *(figures.get(MetricKey(of, name)) for of in subjects)) for name, figures in pairs]
     return _by_cell(sweep, "Agreement by aspect", headings, rows)
 
 

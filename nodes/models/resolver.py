@@ -111,9 +111,8 @@ def check(spec: ModelSpec) -> Callable[[], _Made]:
         _further_parameters(others, _openai_class())
         return lambda: _local(own, others)
     if provider != "openai" and max(len(spec.addresses), len(spec.key_names)) > 1:
-        raise UsageError(
-            f"{spec.name}: several addresses or keys only work with OpenAI's protocol: openai:NAME?base_url=A,B"
-        )
+        openai = "OpenAI's protocol: openai:NAME?base_url=A,B"
+        raise UsageError(f"{spec.name}: several addresses or keys only work with {openai}")
     if wrong := [part for part in spec.addresses if not part.startswith(("http://", "https://"))]:
         raise UsageError(f"{spec.name}: an address begins with http:// or https://, got base_url={wrong[0]}")
     if provider in _KEYS and name:

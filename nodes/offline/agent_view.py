@@ -73,10 +73,8 @@ class View:
     def __init__(self, metadata: Mapping[str, Any], sections: Iterable[Section]) -> None:
         self.role = str(metadata.get("role") or "")
         if not self.role:
-            raise ValueError(
-                "the offline judge answers only calls that name their role, "
-                'as in config={"metadata": {"role": "scorer"}}'
-            )
+            named = 'as in config={"metadata": {"role": "scorer"}}'
+            raise ValueError(f"the offline judge answers only calls that name their role, {named}")
         self.compares = metadata.get("kind") == "compare"
         self.agent = str(metadata.get("agent") or self.role)
         self.persona = str(metadata.get("persona") or "")

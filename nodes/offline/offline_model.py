@@ -151,7 +151,5 @@ def _by_type(response: Response, name: str, schema: Mapping[str, Any], numbers: 
         return response.no_issue
     if kind == "string":
         return response.prose
-    raise ValueError(
-        f"the offline judge cannot fill in {name!r}: its schema has no type that it knows, nor is it one of "
-        f"{', '.join(_FIELDS)}"
-    )
+    unknown = f"its schema has no type that it knows, nor is it one of {', '.join(_FIELDS)}"
+    raise ValueError(f"the offline judge cannot fill in {name!r}: {unknown}")

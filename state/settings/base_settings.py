@@ -89,10 +89,8 @@ class ModelSpec(Checked):
         if (self.price_in is None) != (self.price_out is None):
             raise ValueError("give both prices, price_in and price_out, in US$ per million tokens")
         if secret := next((name for name, _ in fields_in(self.more) if names_a_secret(name)), None):
-            raise ValueError(
-                f"{secret} must not be in a model's name, which is recorded; set the provider's environment "
-                "variable, or name one of your own: key_env=NAME"
-            )
+            remedy = "set the provider's environment variable, or name one of your own: key_env=NAME"
+            raise ValueError(f"{secret} must not be in a model's name, which is recorded; {remedy}")
         return self
 
     @classmethod

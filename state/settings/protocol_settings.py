@@ -69,10 +69,8 @@ class DebateSettings(Settings):
     @model_validator(mode="after")
     def _one_fallback(self) -> Self:
         if _contradict(explicitly_set(self)):
-            raise ValueError(
-                f"tie_breaker={str(self.tie_breaker).lower()} and on_unresolved={self.on_unresolved} contradict "
-                "each other; give one of them"
-            )
+            both = f"tie_breaker={str(self.tie_breaker).lower()} and on_unresolved={self.on_unresolved}"
+            raise ValueError(f"{both} contradict each other; give one of them")
         return self
 
     def _inherited(self, base: Self) -> dict[str, Any]:
@@ -165,18 +163,16 @@ class RefereeSettings(PositionSettings):
     def _known(cls, roles: str | tuple[str | Role, ...]) -> str | tuple[str | Role, ...]:
         if isinstance(roles, str):
             if roles not in (*GROUPS, SAME, AUTO) and not roles.endswith(ROLE_FILES):
-                raise ValueError(
-                    f"{roles!r} is not a group of referees; groups are {', '.join(GROUPS)}, {SAME} and {AUTO}, roles "
-                    f"are {', '.join(ROLES)}; or give the name of a YAML file, or a list"
-                )
+                known = f"groups are {', '.join(GROUPS)}, {SAME} and {AUTO}, roles are {', '.join(ROLES)}"
+                remedy = "or give the name of a YAML file, or a list"
+                raise ValueError(f"{roles!r} is not a group of referees; {known}; {remedy}")
             return roles
         if not roles:
             raise ValueError("the list of roles is empty")
         for role in roles:
             if isinstance(role, str) and role not in ROLES:
-                raise ValueError(
-                    f"unknown role {role!r}; known are {', '.join(ROLES)}; or give name and description"
-                )
+                known = f"known are {', '.join(ROLES)}"
+                raise ValueError(f"unknown role {role!r}; {known}; or give name and description")
         return roles
 
     @model_validator(mode="after")
@@ -193,10 +189,9 @@ class RefereeSettings(PositionSettings):
             object.__setattr__(self, "referees", len(names))
             self.model_fields_set.add("referees")
         if self.referees > len(names):
-            raise ValueError(
-                f"referees={self.referees}, but there are only {len(names)} in {self.roles}: {', '.join(names)}; "
-                f"list roles of your own, or use roles={SAME}"
-            )
+            known = f"there are only {len(names)} in {self.roles}: {', '.join(names)}"
+            remedy = f"list roles of your own, or use roles={SAME}"
+            raise ValueError(f"referees={self.referees}, but {known}; {remedy}")
         return self
 
     def _inherited(self, base: Self) -> dict[str, Any]:

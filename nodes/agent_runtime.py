@@ -138,7 +138,7 @@ class AgentRuntime(Generic[SettingsT]):
         temperature = next(degree for degree in given if degree is not None)
         question = replace(question, parameters={**question.parameters, "temperature": temperature})
         sampled = await draw_samples(self._call(question, model, self._messages(question, model)), size)
-        form = _knowing(question, sampled[0][0].prompt)
+        form = _knowing(question, _prompt_of(sampled[0][0]))
         turns = []
         for _, reply in sampled:
             try:
@@ -185,7 +185,8 @@ class AgentRuntime(Generic[SettingsT]):
     async def _read_or_repair(self, question: Question, call: Call, reply: Reply, id: str) -> Answer:
         """Parse the reply; while that fails and repairs are left, send a repair request and parse its reply."""
         model, calls, replies, cut_off = call.model, [call], [reply], False
-        form = _knowing(question, call.prompt)
+        prompt = _prompt_of(call)
+        form = _knowing(question, prompt)
         while True:
             try:
                 content, value = await _read(form, replies[-1])
@@ -211,7 +212,7 @@ class AgentRuntime(Generic[SettingsT]):
             else:
                 turn = self._turn(id, question, replies, content, value, model.label)
                 self.publish_turn(turn)
-                warnings = _warnings(question, content, calls, replies)
+                warnings = _warnings(question, prompt, content, calls, replies)
                 return Answer(turn, (*model.warnings.values(), *warnings), replies[-1].tokens)
 
     def _turn(
@@ -272,6 +273,10 @@ def without_models(transcript: Sequence[Turn]) -> AgentRuntime[Settings]:
     return AgentRuntime(Settings(), Prompts.bundled(), {}, get_runtime().stream_writer, TurnIds(transcript))
 
 
+def _prompt_of(call: Call) -> str:
+    return "\n".join(message.text for message in call.messages)
+
+
 def _knowing(question: Question, prompt: str) -> OutputSchema:
     """Return the form with the texts that the agent was shown: what it reprints of them is no value of its own."""
     return replace(question.form, shown=Shown.in_prompt(prompt, question.agent))
@@ -311,14 +316,16 @@ def _is_half_a_speech(form: OutputSchema, reply: Reply) -> bool:
     return reply.cut_off and isinstance(form, TextSchema)
 
 
-def _warnings(question: Question, content: str, calls: list[Call], replies: list[Reply]) -> Iterator[str]:
+def _warnings(
+    question: Question, prompt: str, content: str, calls: Sequence[Call], replies: Sequence[Reply]
+) -> Iterator[str]:
     """Yield what a reader should know of an agent's turn, which took these calls and their replies."""
     who = question.who
     if len(replies) > 1:
         yield ASKED_AGAIN.of(who, times=len(replies) - 1)
     if _is_half_a_speech(question.form, replies[-1]):
         yield SPEECH_CUT_OFF.of(who)
-    yield from copied_words(who, content, calls[0].prompt)
+    yield from copied_words(who, content, prompt)
     for call, reply in zip(calls, replies, strict=True):
         yield from _prompt_warning(who, call, reply)
 
@@ -327,9 +334,9 @@ def _prompt_warning(who: str, call: Call, reply: Reply) -> Iterator[str]:
     """Yield a warning where the server counted far fewer tokens than the prompt can have: it may have cut it."""
     counted = reply.usage.input_tokens
     least = max(_LONG_PROMPT, counted * _MOST_CHARACTERS + 1)
-    if counted and len(call.prompt) >= least:
+    if counted and sum(len(message.text) for message in call.messages) >= least:
         # Blanks in a row may be one token.
-        sent = len(" ".join(call.prompt.split()))
+        sent = len(" ".join(_prompt_of(call).split()))
         if sent >= least:
             yield PROMPT_CUT.of(who, counted=counted, sent=sent)
 

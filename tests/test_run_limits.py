@@ -159,7 +159,7 @@ async def test_where_one_process_stops_for_the_provider_the_others_stop_too(wher
 async def test_an_attempt_after_one_that_may_be_billed_needs_room_of_its_own() -> None:
     stop = StopSignal()
     budget = BudgetTracker(RunConfig(max_calls=3), Spent(NO_USAGE), stop)
-    call = cast("Call", SimpleNamespace(prompt="", model=SimpleNamespace(label="m")))
+    call = cast("Call", SimpleNamespace(messages=[], model=SimpleNamespace(label="m")))
     for _ in range(2):
         await budget.reserve(call)
     wanted = budget.estimate(call)

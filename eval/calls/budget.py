@@ -28,6 +28,10 @@ TOKENS_PER_REPLY = 200
 _NO_LIMITS = Amounts(inf, inf, inf)
 
 
+def _characters(call: Call) -> int:
+    return sum(len(message.text) for message in call.messages)
+
+
 @dataclass(eq=False)
 class Begun:
     """An item that has begun, and how many calls it may still ask for."""
@@ -105,7 +109,7 @@ class BudgetTracker:
         """Estimate what a call takes: tokens of input and output, and US dollars where these are limited."""
         known, output = self._observed.input_tokens, self._tokens_per_reply
         ratio = known / self._characters if known and self._characters else TOKENS_PER_CHARACTER
-        prompt, cost = int(len(call.prompt) * ratio), 0.0
+        prompt, cost = int(_characters(call) * ratio), 0.0
         if self._config.max_cost is not None:
             # Output has a price of its own.
             cost = self._discount * (prices.cost_usd(call.model.label, prompt, 0, output) or 0.0)
@@ -200,7 +204,7 @@ class BudgetTracker:
         self._spent = self._spent.plus(Amounts(usage.calls, tokens, cost))
         # A reply that does not say what it took, or says nonsense, is none to learn from.
         if usage.input_tokens > 0 and usage.output_tokens >= 0:
-            self._characters, self._replies = self._characters + len(call.prompt), self._replies + 1
+            self._characters, self._replies = self._characters + _characters(call), self._replies + 1
             self._observed += usage
 
     def give_up(self, call: Call) -> Usage:

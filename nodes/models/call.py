@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from hashlib import blake2b
 from typing import Any
 
@@ -40,11 +39,6 @@ class Call:
     metadata: Mapping[str, Any]
     parameters: Mapping[str, Any] = field(default_factory=dict)
     repeated: tuple[int, ...] = ()
-
-    @cached_property
-    def prompt(self) -> str:
-        """The words of its messages, a line break between two of them."""
-        return "\n".join(message.text for message in self.messages)
 
 
 @dataclass(frozen=True)

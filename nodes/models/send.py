@@ -396,7 +396,7 @@ async def _messages(call: Call, form: Form) -> list[BaseMessage]:
         about: dict[str, Any] = {name: config.get(name) for name in ("callbacks", "tags", "metadata")}
         result = await chat.agenerate([messages], **about, **options)
         answers = [choice.message for choice in result.generations[0] if isinstance(choice, ChatGeneration)]
-        if not answers or (is_a(chat, "ChatGoogleGenerativeAI") and all(map(is_empty, answers))):
+        if all(map(is_empty, answers)) and (not answers or is_a(chat, "ChatGoogleGenerativeAI")):
             raise ResponseError("the response holds no reply", 200)
         return answers
     # Nobody observes the call, so it skips LangChain's callbacks, which take more CPU than the call itself.

@@ -47,8 +47,8 @@ def load_plugin(group: Group, name: str) -> Any:
     try:
         return entry.load()
     except Exception as error:  # whatever somebody else's module raises while it is imported
-        found, problem = f"registered under {group} by {_origin(entry)}", f"{type(error).__name__}: {error}"
-        raise UsageError(f"{name!r}, {found}, cannot be loaded: {problem}") from error
+        origin, problem = f"registered under {group} by {_origin(entry)}", f"{type(error).__name__}: {error}"
+        raise UsageError(f"{name!r}, {origin}, cannot be loaded: {problem}") from error
 
 
 def _origin(entry: EntryPoint) -> str:

@@ -285,15 +285,17 @@ def _read(folder: Path, flagged: FlaggedItems, names: StudyNames) -> Iterator[Lo
 def _name_subjects(judges: Sequence[LoadedJudge], otherwise: Measuring) -> None:
     """Set the same target object for all judges, with a unique label, for each aspect of each dataset."""
     # By the content's digest, not the name: a dataset of the same name may hold other items.
-    cells_of = grouped(((one.digest, aspect), cell) for one in judges for aspect, cell in one.cells.items())
+    cells_of = grouped(
+        ((judge.digest, aspect), cell) for judge in judges for aspect, cell in judge.cells.items()
+    )
     subjects = {key: cells[0].subject for key, cells in cells_of.items()}
     for key, cells in cells_of.items():
         known = subjects[key]
         for now, folder in ((cell.subject, cell.judge.folder) for cell in cells):
             if (known.low, known.high) != (now.low, now.high) and None not in (known.low, now.low):
                 here = f"scores {now.aspect} of {now.data} from {now.low:g} to {now.high:g}"
-                there = f"another run does so from {known.low:g} to {known.high:g}"
-                raise UsageError(f"{folder}: {here}, but {there}: scores on two scales need two reports")
+                elsewhere = f"another run does so from {known.low:g} to {known.high:g}"
+                raise UsageError(f"{folder}: {here}, but {elsewhere}: scores on two scales need two reports")
     labels = Counter(subject.label for subject in subjects.values())
     long = Counter((subject.data, subject.label) for subject in subjects.values())
     metric = otherwise.get("metric")

@@ -155,14 +155,13 @@ def _blobs(home: GitHub, path: Path) -> dict[str, str]:
 
 
 def _download(url: str, path: Path) -> None:
-    """Fetch a file unless it is there; a file is there as a whole or not at all."""
+    """Fetch a file, which is there as a whole or not at all."""
     import pooch
     import requests
 
     # With no known hash, pooch logs each download and its hash: the caller checks the content, and we log below.
     pooch.get_logger().setLevel("WARNING")
-    if not path.exists():
-        log.info("fetching", extra={"url": url})
+    log.info("fetching", extra={"url": url})
     client = pooch.HTTPDownloader(timeout=PATIENCE.timeout)
     stop, retry = stop_after_attempt(PATIENCE.attempts), retry_if_exception(_may_pass)
     for attempt in Retrying(stop=stop, retry=retry, wait=_wait, reraise=True):

@@ -228,8 +228,10 @@ def _digest(manifest: Mapping[str, Any]) -> str:
 def _debate(result: Result) -> dict[str, Any]:
     """Return the part of a result that the page shows when it is opened, without empty fields."""
     kind_of = kind_of_turns(result)
-    told = ((turn, kind_of(turn)) for turn in result.transcript)
-    turns = ({name: turn.get(name) for name in _TURN if name in turn} | {"kind": kind} for turn, kind in told)
+    kinds = ((turn, kind_of(turn)) for turn in result.transcript)
+    turns = (
+        {name: turn.get(name) for name in _TURN if name in turn} | {"kind": kind} for turn, kind in kinds
+    )
     names = ("error", "warnings", "score_by_round", "details")
     debate = {name: getattr(result, name) for name in names} | {"transcript": list(turns)}
     return {name: value for name, value in debate.items() if value}

@@ -199,7 +199,7 @@ def debate_path() -> CallPath:
         """The file of a function of the package, from its root; empty for any other."""
         code = frame.f_code
         if code not in names:
-            file = Path(code.co_filename)
+            file = Path(code.co_filename).resolve()
             inside = file.is_relative_to(package) and file.relative_to(package).parts[0] in FOLDERS
             inside = inside and (not code.co_name.startswith("<") or code.co_name == "<lambda>")
             names[code] = file.relative_to(package).as_posix() if inside else ""

@@ -14,9 +14,9 @@ from typing import NamedTuple
 # Hexadecimal digits, as ``_SECTION`` expects them.
 TAG_LENGTH = 12
 
-# Line by line, which takes a fraction of the time of character by character; every prompt is looked through.
+# Every prompt is looked through, so it begins with what is rare, and not with ``^``, and goes on line by line.
 _SECTION = re.compile(
-    r"^<<<(?P<label>[^<>\n]+) (?P<tag>[0-9a-f]{12})>>>\n(?P<text>[^\n]*+(?:\n[^\n]*+)*?)\n"
+    r"<<<(?<![^\n]<<<)(?P<label>[^<>\n]+) (?P<tag>[0-9a-f]{12})>>>\n(?P<text>[^\n]*+(?:\n[^\n]*+)*?)\n"
     r"<<<end (?P=label) (?P=tag)>>>$",
     re.MULTILINE,
 )

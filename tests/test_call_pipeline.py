@@ -1,6 +1,7 @@
 """A run that can be trusted with money: nothing twice, nothing beyond the budget, nothing lost."""
 
 import asyncio
+import gc
 import json
 from collections import Counter
 from pathlib import Path
@@ -65,6 +66,24 @@ def test_a_second_run_on_the_same_journal_pays_nothing(provider: Provider, tmp_p
     two = evaluate("debate", data, **options, out=tmp_path / "two")
     assert len(provider.requests) == made == sum(line.calls for line in one.results)
     assert results(one) == results(two)
+
+
+def test_a_call_leaves_nothing_for_garbage_collection(provider: Provider, tmp_path: Path) -> None:
+    provider.play(by=debater)
+
+    def replies() -> int:
+        return sum(isinstance(thing, Reply) for thing in gc.get_objects())
+
+    gc.collect()
+    gc.disable()
+    try:
+        before = replies()
+        done = evaluate("debate", dataset(tmp_path), models=MODEL, settings=PLAIN)
+        assert sum(line.calls for line in done.results) > provider.connections
+        # A connection holds on to the call for which it was opened.
+        assert replies() <= before + provider.connections
+    finally:
+        gc.enable()
 
 
 def test_protocols_share_what_they_have_in_common(provider: Provider, tmp_path: Path) -> None:

@@ -212,14 +212,16 @@ def with_timeout(send: Send, seconds: float) -> Send:
     async def in_time(call: Call) -> Reply:
         try:
             async with asyncio.timeout(seconds) as limit:
-                time_limit.set(limit)
-                return await send(call)
+                before = time_limit.set(limit)
+                try:
+                    return await send(call)
+                finally:
+                    # The limit knows the task, whose context would lead back to it: garbage, with the graph's step.
+                    time_limit.reset(before)
         except TimeoutError as error:
-            problem = (
-                f"{call.model.label}: no reply within {seconds:g} seconds (if the model is slow, raise --timeout; "
-                "if it does not come to an end, lower max_tokens; the provider may bill what it wrote)"
-            )
-            raise NoReplyInTimeError(problem, may_be_billed=True) from error
+            remedy = "if the model is slow, raise --timeout; if it does not come to an end, lower max_tokens"
+            late = f"{call.model.label}: no reply within {seconds:g} seconds ({remedy}; the provider may bill it)"
+            raise NoReplyInTimeError(late, may_be_billed=True) from error
 
     return in_time
 

@@ -12,15 +12,7 @@ A protocol wires its nodes and names its outcomes::
 
 from __future__ import annotations
 
-from collections.abc import (
-    AsyncIterator,
-    Awaitable,
-    Callable,
-    Coroutine,
-    Hashable,
-    Mapping,
-    Sequence,
-)
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Hashable, Mapping, Sequence
 from contextlib import nullcontext
 from contextvars import ContextVar
 from operator import itemgetter

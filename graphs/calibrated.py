@@ -29,15 +29,7 @@ from ..state.transcript import Turn
 from ..state.verdict import Verdict, Winner
 from ..state.verdict_warnings import INCONSISTENT
 from .options import AnyJudge, Bound, CalibratedOptions
-from .wrapper import (
-    GivenJudges,
-    Judges,
-    NestedJudges,
-    Wrapper,
-    marked_outcome,
-    verdict_in,
-    wrapper_record,
-)
+from .wrapper import GivenJudges, Judges, NestedJudges, Wrapper, marked_outcome, verdict_in, wrapper_record
 
 
 class OrdersState(GraphState):

@@ -26,12 +26,7 @@ from ..nodes.bound_judge import Models
 from ..nodes.personas import casting, roles_are_open, with_roles
 from ..nodes.referee import referee, referees, roles_of_referees, who_judged
 from ..nodes.summarizer import summarizer
-from ..nodes.verdicts import (
-    number_of_orders,
-    scores_over_orders,
-    turns_in_order,
-    vote,
-)
+from ..nodes.verdicts import number_of_orders, scores_over_orders, turns_in_order, vote
 from ..state.aggregation import majority_vote
 from ..state.graph_state import JudgeOutput, JudgeState
 from ..state.protocols import CallsByRole, Can, Protocol, Replay, exactly

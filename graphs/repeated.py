@@ -26,15 +26,7 @@ from ..state.transcript import Score, Turn
 from ..state.verdict import Verdict
 from .base import SyncFunction
 from .options import AnyJudge, Bound, RepeatedOptions
-from .wrapper import (
-    GivenJudges,
-    Judges,
-    NestedJudges,
-    Wrapper,
-    marked_outcome,
-    verdict_in,
-    wrapper_record,
-)
+from .wrapper import GivenJudges, Judges, NestedJudges, Wrapper, marked_outcome, verdict_in, wrapper_record
 
 
 class RepeatsState(GraphState):

@@ -35,15 +35,7 @@ from .judge_graph import context_of_run
 from .options import AnyJudge, Bound, ReviewOptions
 from .registry import kind_of_turns
 from .repeated import Repeats
-from .wrapper import (
-    GivenJudges,
-    Judges,
-    NestedJudges,
-    Wrapper,
-    gathered,
-    verdict_in,
-    wrapper_record,
-)
+from .wrapper import GivenJudges, Judges, NestedJudges, Wrapper, gathered, verdict_in, wrapper_record
 
 
 class ReviewState(GraphState):

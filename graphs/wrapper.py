@@ -233,10 +233,7 @@ class Wrapper(StepGraph, Generic[WrapperSettingsT]):
     """
 
     def __init__(
-        self,
-        state: type[GraphState],
-        judges: Judges[WrapperSettingsT],
-        input_schema: type[Any] | None = None,
+        self, state: type[GraphState], judges: Judges[WrapperSettingsT], input_schema: type[Any] | None = None
     ) -> None:
         shared = [k for k in EXAMPLES if all(k in kinds_of(slot.graph) for slot in judges.slots.values())]
         super().__init__(

@@ -10,14 +10,7 @@ from ..state.settings import MoreSettings, SamreSettings
 from ..state.transcript import Turn
 from .agent_runtime import AgentRuntime
 from .court_summarizer import memory
-from .courtroom import (
-    CRITERIA,
-    ask_in_court,
-    record_of,
-    rounds_and_totals,
-    side_of_agent,
-    turns_of_round,
-)
+from .courtroom import CRITERIA, ask_in_court, record_of, rounds_and_totals, side_of_agent, turns_of_round
 
 
 async def lone_advocate(state: AgentState, runtime: AgentRuntime[SamreSettings]) -> dict[str, Any]:

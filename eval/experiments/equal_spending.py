@@ -20,7 +20,7 @@ from ..analysis.verdict_columns import Side, Verdicts
 from ..results.config import option
 from ..results.evaluation import Evaluation
 from ..statistics.alignment import Floats
-from ..statistics.metrics import METRICS
+from ..statistics.metrics import check_metric
 from ..statistics.resampling import Resampling
 
 Unit = Literal["tokens", "cost", "calls"]
@@ -77,8 +77,7 @@ class Terms:
     def __post_init__(self) -> None:
         if self.by not in SPENT_FIELD:
             raise UsageError(f"by {self.by!r} is unknown; budgets are counted by {', '.join(SPENT_FIELD)}")
-        if self.metric not in (None, *METRICS):
-            raise UsageError(f"metric {self.metric!r} is unknown; metrics are {', '.join(METRICS)}")
+        check_metric(self.metric)
         if not (isfinite(self.worth) and self.worth >= 0):
             raise UsageError(f"worth must be 0 or more, a gain in the metric, got {self.worth:g}")
 

@@ -18,15 +18,7 @@ from ..statistics.resampling import FEWEST_UNITS
 from ..tables import Column
 from ..tables.grid import in_words, money, printable, written
 from .labels import MEASURES, TEXTS, labels_of
-from .ranked_dataset import (
-    MANY,
-    LeadOverRunnerUp,
-    RankedDataset,
-    capital,
-    named,
-    ranked_datasets,
-    value,
-)
+from .ranked_dataset import MANY, LeadOverRunnerUp, RankedDataset, capital, named, ranked_datasets, value
 
 _MISSING = 0.01
 """From this share of rows on that a judge has no verdict on, a sentence says so."""

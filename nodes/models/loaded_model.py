@@ -39,14 +39,7 @@ from .capabilities import (
     Schema,
 )
 from .connections import for_running_loop, handled, hold_connections, request_handler
-from .model_chains import (
-    Chain,
-    Identity,
-    chats_in,
-    label_of,
-    naming_writer,
-    with_each,
-)
+from .model_chains import Chain, Identity, chats_in, label_of, naming_writer, with_each
 from .prices import listed_window
 from .provider_words import WORDS
 from .scripted_model import ScriptedModel

@@ -42,12 +42,7 @@ Score = Statement[Number]
 
 
 def read_score(
-    text: str,
-    low: float = 1,
-    high: float = 5,
-    *,
-    aspect: str | None = None,
-    shown: Shown = NOTHING,
+    text: str, low: float = 1, high: float = 5, *, aspect: str | None = None, shown: Shown = NOTHING
 ) -> float:
     """Return the score that a reply states, on the scale ``low`` to ``high``.
 
@@ -219,13 +214,14 @@ _OF, _GIVING = pattern("score_of"), pattern("score_given")
 
 def _phrases(words: str, aspect: str | None) -> Iterator[Score]:
     """Find ``a score of 4 out of 5``, ``I would give it a 3``, ``The coherence of the summary is 3``."""
-    matches = [*_OF.finditer(words), *_GIVING.finditer(words)]
+    of_scores = [*_OF.finditer(words)]
+    matches = [*of_scores, *_GIVING.finditer(words)]
     if aspect is not None:
         thing = r"(?:[\w'\u2019-]{1,24} ){0,5}?[\w'\u2019-]{1,24}"
         sentence = rf"\b{re.escape(aspect)}(?: (?:of|for) {thing})?{any_of('copula')} {VALUE}"
         matches += re.finditer(sentence, words, re.IGNORECASE)
-    for match in matches:
-        is_of = match.re is _OF
+    for place, match in enumerate(matches):
+        is_of = place < len(of_scores)
         qualifier = qualifier_of(words, match.start() if is_of else 0)
         if qualifier.is_of_others or is_doubted(words, match):
             continue

@@ -15,16 +15,7 @@ from typing import ClassVar, TypeVar
 
 from ...state.errors import ReplyError
 from .json_fields import fields, without_repeats
-from .own_words import (
-    MARK,
-    MAY_HAVE_MARKS,
-    OPENING,
-    has_marks,
-    own_words,
-    plain,
-    unmarked,
-    without_reasoning,
-)
+from .own_words import MARK, MAY_HAVE_MARKS, OPENING, has_marks, own_words, plain, unmarked, without_reasoning
 from .provenance import Grammar, Statement, Statements, Strength, ValueT, own_among
 from .shown import NOTHING, RepeatedError, Shown, latin
 from .vocabulary import Number, pattern, written

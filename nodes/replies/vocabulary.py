@@ -9,7 +9,7 @@ import math
 import re
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, cast
 
 from ...state.word_files import words_beside
 
@@ -49,8 +49,22 @@ def any_of(name: str) -> str:
 
 
 def pattern(name: str, flags: int = re.IGNORECASE) -> re.Pattern[str]:
-    """Compile a form of ``patterns.toml``; upper and lower case are the same, unless the flags say otherwise."""
-    return re.compile(any_of(name), flags)
+    """Return a form of ``patterns.toml``; upper and lower case are the same, unless the flags say otherwise."""
+    return cast("re.Pattern[str]", _Form(name, flags))
+
+
+class _Form:
+    """Stand for a pattern until it is first used: to compile all of them takes longer than to import a protocol."""
+
+    def __init__(self, name: str, flags: int) -> None:
+        self._form = name, flags
+
+    def __getattr__(self, method: str) -> Any:
+        name, flags = self._form
+        compiled = re.compile(any_of(name), flags)
+        # From now on its methods are found here at once.
+        vars(self).update({known: getattr(compiled, known) for known in dir(compiled) if known[0] != "_"})
+        return getattr(compiled, method)
 
 
 def replacements(name: str) -> list[tuple[re.Pattern[str], str]]:

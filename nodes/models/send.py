@@ -212,12 +212,13 @@ def with_timeout(send: Send, seconds: float) -> Send:
     async def in_time(call: Call) -> Reply:
         try:
             async with asyncio.timeout(seconds) as limit:
-                before = time_limit.set(limit)
+                time_limit.set(limit)
                 try:
                     return await send(call)
                 finally:
-                    # The limit knows the task, whose context would lead back to it: garbage, with the graph's step.
-                    time_limit.reset(before)
+                    # The limit knows the task, whose context would lead back to it: garbage, with the graph's step. Not
+                    # by a token, which another context would refuse, in which a run that was left is cleared away.
+                    time_limit.set(None)
         except TimeoutError as error:
             remedy = "if the model is slow, raise --timeout; if it does not come to an end, lower max_tokens"
             late = f"{call.model.label}: no reply within {seconds:g} seconds ({remedy}; the provider may bill it)"

@@ -54,7 +54,10 @@ def pattern(name: str, flags: int = re.IGNORECASE) -> re.Pattern[str]:
 
 
 class _Form:
-    """Stand for a pattern until it is first used: to compile all of them takes longer than to import a protocol."""
+    """Stand for a pattern that is compiled when it is first used: all of them are a quarter of our import's time.
+
+    ``match.re`` is the compiled pattern, which is not this object.
+    """
 
     def __init__(self, name: str, flags: int) -> None:
         self._form = name, flags

@@ -157,6 +157,7 @@ def _sentences(text: str) -> Iterator[Statement[Vote]]:
     first_line = text.find("\n")
     for match in (*_BETTER.finditer(text), *_TIES.finditer(text)):
         at, end = match.span()
+        # A group that ties have not.
         prefers = "chosen" in match.re.groupindex
         if _supposed(text, at) or (prefers and _QUESTION.match(text, end)):
             continue

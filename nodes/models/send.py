@@ -221,7 +221,7 @@ def with_timeout(send: Send, seconds: float) -> Send:
                     time_limit.set(None)
         except TimeoutError as error:
             remedy = "if the model is slow, raise --timeout; if it does not come to an end, lower max_tokens"
-            late = f"{call.model.label}: no reply within {seconds:g} seconds ({remedy}; it may be billed)"
+            late = f"{call.model.label}: no reply within {seconds:g} seconds ({remedy}; the provider may bill it)"
             raise NoReplyInTimeError(late, may_be_billed=True) from error
 
     return in_time

@@ -110,7 +110,8 @@ class Batches:
             query = {name: values[0] for name, values in parse_qs(address.query).items()}
             made, answer = len(self.made), None
             for other in (anthropic, gemini):
-                if other.handles(path):
+                # A list of OpenAI's batches may stand under the same path as one of Gemini's.
+                if other.handles(path) and (other is anthropic or headers.get("x-goog-api-key")):
                     answer = other.answer(self, method, address.path, json.loads(body or b"{}"))
             answer = answer or self._routed(method, address.path.split("/")[2:], query, headers, body)
             if len(self.made) > made and self.lost_answers:

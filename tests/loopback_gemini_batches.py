@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .loopback_batches import Batch, Batches
 
-CREATE = re.compile(r"/v1beta/models/([^:/]+):batchGenerateContent")
+CREATE = re.compile(r"/v1(?:beta)?/models/([^:/]+):batchGenerateContent")
+LOOK = re.compile(r"/v1(?:beta)?/(batches[^?]*)")
 STATES = {
     **{"in_progress": "PENDING", "completed": "SUCCEEDED", "expired": "EXPIRED"},
     **{"cancelled": "CANCELLED", "failed": "FAILED"},
@@ -16,13 +17,15 @@ STATES = {
 
 
 def handles(path: str) -> bool:
-    return path.startswith("/v1beta/batches") or CREATE.match(path) is not None
+    return (LOOK.match(path) or CREATE.match(path)) is not None
 
 
 def answer(batches: Batches, method: str, path: str, body: dict[str, Any]) -> tuple[int, Any]:
     if method == "POST":
         return _create(batches, path, body)
-    name = path.removeprefix("/v1beta/")
+    found = LOOK.match(path)
+    assert found
+    name = found[1]
     if name == "batches":
         return 200, {"operations": [_shown(batches, batch) for batch in batches.of("batches/")]}
     batch = next((one for one in batches.of("batches/") if one.id == name), None)
@@ -56,7 +59,7 @@ def _shown(batches: Batches, batch: Batch) -> dict[str, Any]:
         code = 8 if batch.fate.problem[0] == "token_limit_exceeded" else 3
         shown["error"] = {"code": code, "message": batch.fate.problem[1]}
     if batch.status in {"completed", "expired", "cancelled"}:
-        path = f"/v1beta/models/{batch.metadata['model']}:generateContent"
+        path = f"/v1/models/{batch.metadata['model']}:generateContent"
         found = [_outcome(*one) for one in batches.end(batch, path)]
         about["output"] = {"inlinedResponses": {"inlinedResponses": found}}
     return shown

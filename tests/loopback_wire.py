@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 OPENAI_PATH = "/v1/chat/completions"
 ANTHROPIC_PATH = "/v1/messages"
-GOOGLE_PATH = re.compile(r"/v1beta/models/(?P<model>[^:/]+):generateContent")
+GOOGLE_PATH = re.compile(r"/v1(?:beta)?/models/(?P<model>[^:/]+):generateContent")
 OPENAI_FIELDS = {
     *("model", "messages", "stream", "n", "stop", "seed", "user", "store", "metadata", "service_tier"),
     *("temperature", "top_p", "presence_penalty", "frequency_penalty", "logit_bias", "logprobs"),

@@ -258,7 +258,7 @@ async def test_a_mended_key_is_used_at_once(provider: Provider, monkeypatch: pyt
     assert keys == ["Bearer wrong-key"] * 3 + ["Bearer right-key"] * 3
 
 
-GEMINI = "/v1beta/models/gemini-2.0-flash:generateContent"
+GEMINI = "/v1/models/gemini-2.0-flash:generateContent"
 
 
 @pytest.fixture

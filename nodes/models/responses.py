@@ -63,8 +63,9 @@ def read_response(
 
 def is_empty(message: BaseMessage) -> bool:
     """Return whether a message has no text, no arguments and no reason for that."""
-    # Gemini's client makes such a message of any JSON without a reply in it, an error page of a proxy among them.
-    about = message.response_metadata or getattr(message, "usage_metadata", None)
+    # Gemini's client makes such a message of any JSON without a reply in it, an error page of a proxy among them, and
+    # LangChain writes its own name for the provider into each.
+    about = message.response_metadata.keys() - {"model_provider"} or getattr(message, "usage_metadata", None)
     return not (about or message.text or _called(message))
 
 

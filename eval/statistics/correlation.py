@@ -16,19 +16,17 @@ each drew each unit): a resample is never laid out row by row. Ten times as fast
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .alignment import Floats, Units, ratio, unit_count
-from .resampling import ByteWeights, Resampling, split_resamples
+from .resampling import AT_ONCE, ByteWeights, Resampling, split_resamples
 
 # The share of its squares that a resample must keep as spread: below it, subtracting sums loses three digits or more.
 _LITTLE_SPREAD = 1e-3
 _SMALL_GROUP = 64
-# Numbers held at once: 8 MB of weights as floats, or of the signs of differences.
-_CELLS = 1 << 20
 
 
 def pearson(x: Floats, y: Floats) -> Floats:
@@ -60,16 +58,14 @@ def _centred(x: Floats) -> Floats:
 
 
 class _Resampled:
-    """Computes a coefficient of resamples, some at a time, so that at most ``cells`` numbers are held at once."""
-
-    cells: ClassVar[int]
+    """Computes a coefficient of resamples, some at a time."""
 
     def __init__(self, x: Floats, y: Floats, units: Units) -> None:
         self._width = len(x)
 
     def __call__(self, weights: NDArray[Any]) -> Floats:
         """Return the resamples' figures, of weights of shape (resamples, units); NaN where one side is constant."""
-        return np.concatenate([*map(self._part, split_resamples(weights, self._width, self.cells))])
+        return np.concatenate([*map(self._part, split_resamples(weights, self._width))])
 
     def _part(self, weights: NDArray[Any]) -> Floats:
         raise NotImplementedError
@@ -81,8 +77,6 @@ class ResampledPearson(_Resampled):
     Sums lose digits where a resample has next to nothing of the spread that all rows have (all but one value are
     alike, and that one was not drawn); such a resample is laid out row by row, and computed by itself.
     """
-
-    cells = _CELLS
 
     def __init__(self, x: Floats, y: Floats, units: Units) -> None:
         self._x, self._y, self._units = x, y, units
@@ -123,9 +117,6 @@ class ResampledSpearman(_Resampled):
 
     Ranks are centred at once; they and all their products are whole numbers and quarters, which add up without error.
     """
-
-    # Fewer than for Pearson: each resample needs several arrays as long as the rows, 2 MB each at this size.
-    cells = 1 << 18
 
     def __init__(self, x: Floats, y: Floats, units: Units) -> None:
         super().__init__(x, y, units)
@@ -190,8 +181,6 @@ class ResampledTau(_Resampled):
 
     All numbers in these sums are whole.
     """
-
-    cells = 1 << 17
 
     def __init__(self, x: Floats, y: Floats, units: Units) -> None:
         super().__init__(x, y, units)
@@ -279,18 +268,19 @@ class FewValues:
 
     def parts(self, weights: ByteWeights) -> Iterator[Floats]:
         """Yield how often each resample drew each pair, some resamples at a time: arrays of shape (some, pairs)."""
-        for part in split_resamples(weights, max(len(self.units), weights.shape[1]), _CELLS):
+        for part in split_resamples(weights, max(len(self.units), weights.shape[1])):
             # A sparse table stands on the left of a product, or it would be laid out whole.
             yield np.ascontiguousarray((self._table @ part.T.astype(float)).T)
 
 
 def count_table(units: Units, codes: Units, shape: tuple[int, int]) -> Any:
     """Count how often each unit has each of some codes: shape (codes, units), sparse where it would be large."""
+    if (cells := shape[0] * shape[1]) <= _TABLE_CELLS:
+        return np.bincount(codes * shape[0] + units, minlength=cells).reshape(shape[::-1]).astype(float)
     # Imported where it is needed: it takes longer to load than numpy.
     from scipy.sparse import csr_array
 
-    table = csr_array((np.ones(len(units)), (codes, units)), shape=shape[::-1])
-    return table.toarray() if shape[0] * shape[1] <= _TABLE_CELLS else table
+    return csr_array((np.ones(len(units)), (codes, units)), shape=shape[::-1])
 
 
 _Coefficient = Callable[[Floats, Floats], float | Floats]
@@ -363,7 +353,7 @@ def correlations_within(name: str, x: Floats, y: Floats, groups: Units) -> Float
             one_by_one = [correlation(name, x[rows[group]], y[rows[group]]) for group in same_size]
             by_group[same_size] = np.array(one_by_one, dtype=float)  # None becomes NaN
             continue
-        at_once = max(1, _CELLS // int(size * size))
+        at_once = max(1, AT_ONCE // int(size * size))
         for start in range(0, len(same_size), at_once):
             some = same_size[start : start + at_once]
             table = np.stack([rows[group] for group in some])

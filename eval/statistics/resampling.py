@@ -22,10 +22,10 @@ Weights = NDArray[np.int64]
 ByteWeights = NDArray[np.uint8]
 """How often each resample drew each unit, in a byte each."""
 AnyWeights = TypeVar("AnyWeights", Weights, ByteWeights)
-# A block of weights: 8 MB as int64 for figures, 128 MB as bytes for correlations.
-_CELLS = 1 << 20
+AT_ONCE = 1 << 18
+"""So many numbers are laid out at a time, which are 2 MB: those of all resamples together may be gigabytes."""
 _BYTES = 1 << 27
-
+"""A block of weights as bytes."""
 _CACHED_BYTES = 1 << 26
 """So many bytes of resamples are kept for the next figures of as many units: a study has hundreds of these."""
 
@@ -71,7 +71,7 @@ class Resampling:
         Each row sums to ``units``. The rows are the same for the same seed and number of units.
         """
         for block in self.blocks(units):
-            for part in split_resamples(block, units, _CELLS):
+            for part in split_resamples(block, units):
                 # Figures may add and multiply weights as whole numbers, which would overflow in bytes.
                 yield part.astype(np.int64)
 
@@ -87,8 +87,8 @@ class Resampling:
         # Taken out and put in again: the first in the dict is the one that nobody has asked for longest.
         weights = _kept.pop(key, None)
         if weights is None:
-            # The empty array stands for 0 resamples, of which there is no block to concatenate.
-            weights = np.concatenate([np.empty((0, units), dtype=np.uint8), *_draw_blocks(*key)])
+            # What may be kept is one block, and of 0 resamples there is none.
+            weights = next(_draw_blocks(*key), np.empty((0, units), dtype=np.uint8))
             weights.flags.writeable = False
         while _kept and sum(drawn.nbytes for drawn in _kept.values()) + weights.nbytes > _CACHED_BYTES:
             del _kept[next(iter(_kept))]
@@ -220,9 +220,9 @@ class Statistic:
         return Statistic(*(None if end is None else factor * end for end in (self.value, low, high)))
 
 
-def split_resamples(weights: AnyWeights, rows: int, cells: int) -> Iterator[AnyWeights]:
-    """Yield the resamples a few at a time, so that at most ``cells`` numbers are held, ``rows`` for each resample."""
-    at_once = max(1, cells // max(1, rows))
+def split_resamples(weights: AnyWeights, rows: int) -> Iterator[AnyWeights]:
+    """Yield the resamples a few at a time, so that ``AT_ONCE`` numbers are held at most, ``rows`` for each resample."""
+    at_once = max(1, AT_ONCE // max(1, rows))
     return (weights[start : start + at_once] for start in range(0, len(weights), at_once))
 
 

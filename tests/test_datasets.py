@@ -85,6 +85,16 @@ def test_bytes_that_are_no_text_are_told_by_their_line(tmp_path: Path, before: i
     refused(rf"line {before + 1}: not UTF-8 text \(byte {start + 8}: ", path)
 
 
+@pytest.mark.parametrize(("encoding", "width"), [("utf-16", 2), ("utf-32", 4)])
+def test_text_in_another_encoding_is_told_by_its_line_too(tmp_path: Path, encoding: str, width: int) -> None:
+    path, rows = tmp_path / "rows.csv", ["source,candidate", "It rained.,Ċafé", "It snowed.,Snow"]
+    beginning, rest = "\n".join(rows).encode(encoding), "\n".join(rows[:2]).encode(encoding)
+    path.write_bytes(beginning[: len(rest)] + b"\xff\xdf\xff\xdf" + beginning[len(rest) + 4 :])
+    refused(rf"line 2: not {encoding.upper()} text \(byte {len(rest)}: ", path)
+    path.write_bytes(beginning[:-1])
+    refused(rf"line 3: not {encoding.upper()} text \(byte {len(beginning) - width}: truncated", path)
+
+
 def labelled(folder: Path, *labels: dict[str, float], **more: Any) -> Dataset:
     rows = ({**ROW, "id": f"i{n}", "human": human, **more} for n, human in enumerate(labels))
     return load_dataset(write(folder, *rows))
@@ -96,6 +106,13 @@ def test_aspects_default_to_those_with_labels(tmp_path: Path) -> None:
     assert dataset.aspect_names() == ["fluency", "coherence"]
     assert [aspect.name for aspect in choose_aspects(dataset, [])] == ["fluency", "coherence"]
     assert choose_aspects(labelled(tmp_path, {}), ["fluency"])[0].high == 5
+
+
+@pytest.mark.parametrize("asked", [[], ["hanna/empathy"]])
+@pytest.mark.parametrize("label", ["hanna/empathy", "empathy"])
+def test_labels_may_be_called_by_the_whole_name(tmp_path: Path, label: str, asked: list[str]) -> None:
+    [aspect] = choose_aspects(labelled(tmp_path, {label: 2}), asked)
+    assert (aspect.name, aspect.criteria) == (label, ASPECTS["hanna/empathy"].criteria)
 
 
 @pytest.mark.parametrize(

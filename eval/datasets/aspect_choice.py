@@ -75,10 +75,11 @@ def _aspect(dataset: Dataset, name: str | Aspect) -> Aspect:
         return name
     if name.endswith((".yaml", ".yml")):
         return aspect_from_file(Path(name))
-    bare = name.rpartition("/")[2]  # "coherence" of "topical-chat/coherence"
     has = dataset.aspect_names()
-    if has and bare not in has:
-        raise UsageError(f"{dataset.name} has no labels for the aspect {name!r}; it has {listed(has, bare)}")
+    # Labels of "topical-chat/coherence" are mostly called "coherence".
+    label = name if name in has else name.rpartition("/")[2]
+    if has and label not in has:
+        raise UsageError(f"{dataset.name} has no labels for the aspect {name!r}; it has {listed(has, label)}")
     family = dataset.family or ("topical-chat" if dataset.survey.has_facts else "summeval")
     try:
         # An aspect of the dataset's own family comes first: families have aspects of the same name.
@@ -86,7 +87,7 @@ def _aspect(dataset: Dataset, name: str | Aspect) -> Aspect:
     except ValueError as error:
         raise UsageError(str(error)) from error
     # Labels are found by name: those under ``Coherence`` belong to an aspect of that name.
-    return aspect.model_copy(update={"name": bare}) if bare in has else aspect
+    return aspect.model_copy(update={"name": label}) if label in has else aspect
 
 
 def aspect_from_file(path: Path) -> Aspect:

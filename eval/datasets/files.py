@@ -11,11 +11,12 @@ import os
 import re
 import stat
 import zlib
+from codecs import getincrementaldecoder
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property, partial
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -210,16 +211,21 @@ class RowFile:
 
     def _not_text(self) -> DataError:
         """Return an error that names the first undecodable byte and its line; the decoder reads ahead and cannot."""
-        position = 0
+        # Without the suffix a mark counts as a character, as it does among the bytes.
+        encoding = self.encoding.removesuffix("-sig")
+        number, position, decoder = 1, 0, getincrementaldecoder(encoding)()
         with self._open() as content:
-            for number, line in enumerate(content, start=1):
+            # Pieces of UTF-16 may end within a character, which is decoded with the next; the last may end the file.
+            for piece in chain(content, (b"",)):
+                left_over = len(decoder.getstate()[0])
                 try:
-                    line.decode()
+                    number += decoder.decode(piece, final=not piece).count("\n")
                 except UnicodeDecodeError as error:
-                    where = f"byte {position + error.start}: {error.reason}"
-                    hint = "save the file as UTF-8"
-                    return DataError(f"{self.path}, line {number}: not UTF-8 text ({where}); {hint}")
-                position += len(line)
+                    number += error.object[: error.start].decode(error.encoding).count("\n")
+                    where = f"byte {position - left_over + error.start}: {error.reason}"
+                    problem = f"not {encoding.upper()} text ({where}); save the file as UTF-8"
+                    return DataError(f"{self.path}, line {number}: {problem}")
+                position += len(piece)
         return self._changed()
 
 

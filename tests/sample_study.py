@@ -9,7 +9,7 @@ from jurygraph.eval.analysis.costs import CostRow, Costs, Frontier, Point
 from jurygraph.eval.analysis.debate_counters import Replies, ScoreChanges
 from jurygraph.eval.analysis.diagnostics import Changes, Diagnosis, Round, Spending
 from jurygraph.eval.analysis.equal_cost import EqualCostComparison
-from jurygraph.eval.analysis.judges import EvaluationTarget, Judge
+from jurygraph.eval.analysis.judges import Judge, Subject
 from jurygraph.eval.analysis.leaderboard import Average, Leaderboard, LeaderboardEntry
 from jurygraph.eval.analysis.leanings import LengthBias
 from jurygraph.eval.results.evaluation import UsageTotals
@@ -49,9 +49,9 @@ def spent(judgements: int, calls: float, cost: float) -> Usage:
     )
 
 
-def subject(name: str = "coherence") -> EvaluationTarget:
+def subject(name: str = "coherence") -> Subject:
     """An aspect on a scale of five."""
-    return EvaluationTarget(name, "wit", "abc", name, "score", 1, 5)
+    return Subject(name, "wit", "abc", name, "score", 1, 5)
 
 
 def standing(each_judge: str, of: str) -> LeaderboardEntry:

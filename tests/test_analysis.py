@@ -206,7 +206,7 @@ def test_of_each_result_little_stays_in_memory(tmp_path: Path) -> None:
         tracemalloc.start()
         try:
             judges = load_runs([folder])
-            assert len(judges[0].cells["wit"].rows) == count
+            assert len(judges[0].by_aspect["wit"].rows) == count
             return tracemalloc.get_traced_memory()[0]
         finally:
             tracemalloc.stop()

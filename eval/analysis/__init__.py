@@ -5,7 +5,7 @@ Results are frozen and name judges and subjects by their labels; ``None`` stands
 
     Study                 all of this, of some runs                                           study.py
       .judges             Judge: a protocol of a run; UsageTotals: its calls, tokens, cost    judges.py
-      .subjects           EvaluationTarget: an aspect, or the preferences, of a dataset       judges.py
+      .subjects           Subject: an aspect, or the preferences, of a dataset       judges.py
       .leaderboard        Leaderboard: LeaderboardEntry (judge x subject), Average, Gain      leaderboard.py
       .comparison         Comparison: PairwiseComparison (a pair on a subject), PairedTest    comparison.py
       .matching           EqualCostComparison: EnsembleOf (k of K judges), EqualCostMatch     equal_cost.py

@@ -20,7 +20,7 @@ from ..statistics.significance import FEWEST_ITEMS, Closeness, alternative_annot
 from ..statistics.tie_policy import TIE_CODE, count_votes
 from ..tables.grid import Column, share_column, text_column
 from .comparison import PairwiseComparator
-from .judges import EvaluationTarget
+from .judges import Subject
 from .loading import JudgeAspectData
 from .verdict_columns import Side, Verdicts, sample
 
@@ -68,7 +68,7 @@ class Annotators:
         epsilon: of the test.
     """
 
-    subject: EvaluationTarget
+    subject: Subject
     metric: str
     raters: tuple[Rater, ...]
     epsilon: float
@@ -151,7 +151,7 @@ def _left_out(
         yield place, sample(subject, rows.take(here), comparator.resampling, own, human)
 
 
-def _votes(others: Floats, subject: EvaluationTarget) -> Floats:
+def _votes(others: Floats, subject: Subject) -> Floats:
     """Count what several annotators said of each row: their majority (a tie if there is none), or each vote."""
     votes = count_votes(others)
     if subject.rule.votes == "each":
@@ -193,10 +193,10 @@ class Alphas(NamedTuple):
     """the judge as one more annotator"""
 
 
-def alphas_of(cell: JudgeAspectData, resampling: Resampling) -> Alphas:
+def alphas_of(data: JudgeAspectData, resampling: Resampling) -> Alphas:
     """Compute all that a judge's verdicts on an aspect allow."""
-    rows = cell.rows
-    level: Level = "interval" if cell.subject.kind == "score" else "nominal"
+    rows = data.rows
+    level: Level = "interval" if data.subject.kind == "score" else "nominal"
 
     def alpha(ratings: Iterable[Sequence[Hashable]], clusters: Units) -> Statistic:
         return krippendorff_alpha(ratings, level, clusters.tolist(), resampling).alpha
@@ -210,7 +210,7 @@ def alphas_of(cell: JudgeAspectData, resampling: Resampling) -> Alphas:
         ratings = [values.tolist() for values in np.split(rows.judged, starts[1:])]
         repeats = alpha(ratings, rows.clusters[starts])
     # Scores on another scale than the humans' differ from them by amount, however well they agree.
-    if len(labelled := cell.labelled) and cell.distances:
+    if len(labelled := data.labelled) and data.distances:
         # Each repeat of an item counts by itself.
         ratings = np.column_stack([labelled.all_labels, labelled.judged]).tolist()
         with_judge, annotations = alpha(ratings, labelled.clusters), labelled.by_annotator

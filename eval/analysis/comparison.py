@@ -25,7 +25,7 @@ from ..statistics.significance import (
     independent,
     paired_t_test,
 )
-from .judges import EvaluationTarget
+from .judges import Subject
 from .loading import JudgeAspectData
 from .verdict_columns import Side, Verdicts, close, sample
 
@@ -109,21 +109,21 @@ class PairwiseComparator:
     Attributes:
         subject: what was judged.
         resampling: how intervals are made.
-        cells: the data of the judges that judged it, in their order.
+        data: that of the judges that judged it, in their order.
         items: the items that count (``shared_items``): of others a judge's figures would be of easier items, say, than
             another's. ``None`` for all.
     """
 
-    subject: EvaluationTarget
+    subject: Subject
     resampling: Resampling
-    cells: list[JudgeAspectData] = field(default_factory=list)
+    data: list[JudgeAspectData] = field(default_factory=list)
     items: Units | None = None
     _samples: dict[tuple[str, bytes], Sample] = field(default_factory=dict)
 
     @property
     def sides(self) -> dict[str, Side]:
         """The judges that judged it, by their labels."""
-        return {cell.judge.label: cell.side for cell in self.cells}
+        return {data.judge.label: data.side for data in self.data}
 
     @property
     def averaged(self) -> bool:

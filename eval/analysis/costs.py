@@ -129,7 +129,7 @@ class Point(NamedTuple):
 
 
 class Frontier(NamedTuple):
-    """Holds agreement over cost on one target.
+    """Holds agreement over cost on one subject.
 
     Attributes:
         subject: its label.
@@ -155,17 +155,17 @@ class Frontier(NamedTuple):
 
 
 def frontier(comparator: PairwiseComparator, ensembles: Sequence[EnsembleOf]) -> Frontier:
-    """Place judges and ensembles on the plot of one target, and mark those on the Pareto frontier."""
+    """Place judges and ensembles on the plot of one subject, and mark those on the Pareto frontier."""
     # Computed metrics ask no model and have no price: the currency is that of the judges.
-    currency = currency_of([cell.usage for cell in comparator.cells if cell.judge.models])
+    currency = currency_of([data.usage for data in comparator.data if data.judge.models])
     points: list[Point] = []
     left_out = {}
-    for cell in comparator.cells:
-        label, spent = cell.judge.label, cost_of(cell.usage, currency)
-        agreement = comparator.labelled_sample(cell.side).statistic(comparator.subject.metric)
-        if not len(cell.rows):
+    for data in comparator.data:
+        label, spent = data.judge.label, cost_of(data.usage, currency)
+        agreement = comparator.labelled_sample(data.side).statistic(comparator.subject.metric)
+        if not len(data.rows):
             left_out[label] = "no verdict"
-        elif not len(cell.labelled):
+        elif not len(data.labelled):
             left_out[label] = "no labels"
         elif agreement.value is None:
             left_out[label] = "no agreement to measure: all scores, or all labels, are the same"

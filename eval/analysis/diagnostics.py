@@ -145,19 +145,19 @@ def spending(of: Overview) -> Spending:
     )
 
 
-def changes(cell: JudgeAspectData, resampling: Resampling) -> Changes | None:
+def changes(data: JudgeAspectData, resampling: Resampling) -> Changes | None:
     """Count how one judge's verdicts on a subject changed; ``None`` where nobody talked, so that none could."""
-    rows = cell.rows.take(cell.rows.path_count > 0)
-    if not cell.debates or not len(rows):
+    rows = data.rows.take(data.rows.path_count > 0)
+    if not data.debates or not len(rows):
         return None
     first, last, winners = rows.after(0), rows.judged, rows.winners
     changed = moved(first, last, winners)
-    comparable = changed & rows.labelled & cell.distances
+    comparable = changed & rows.labelled & data.distances
     ways = Counter(directions(first[comparable], last[comparable], rows.human[comparable], winners).tolist())
     # Verdicts that were elsewhere after some round, wherever they ended.
     on_the_way = np.any([moved(first, rows.after(entry), winners) for entry in range(rows.rounds)], axis=0)
     error = None
-    if not winners and cell.distances and rows.labelled.any():
+    if not winners and data.distances and rows.labelled.any():
         farther = np.abs(last - rows.human) - np.abs(first - rows.human)
         error = mean_statistic(farther[rows.labelled], rows.clusters[rows.labelled], resampling)
     if winners:
@@ -180,12 +180,12 @@ def changes(cell: JudgeAspectData, resampling: Resampling) -> Changes | None:
     )
 
 
-def rounds(cell: JudgeAspectData, resampling: Resampling) -> Iterator[Round]:
+def rounds(data: JudgeAspectData, resampling: Resampling) -> Iterator[Round]:
     """Yield the agreement after each round, then that of the final verdicts if it differs; nothing without debates."""
-    rows = cell.labelled.take(cell.labelled.path_count > 0)
-    if not cell.debates or not len(rows):
+    rows = data.labelled.take(data.labelled.path_count > 0)
+    if not data.debates or not len(rows):
         return
-    calls, verdicts, count = cell.calls_by_round, len(cell.rows), min(MOST, rows.rounds)
+    calls, verdicts, count = data.calls_by_round, len(data.rows), min(MOST, rows.rounds)
     # How all verdicts stood after each round; a debate that ended earlier stays at its last entry.
     stages = [
         (rows.after(entry), int((rows.path_count > entry).sum()), calls.up_to(entry, verdicts))
@@ -193,9 +193,9 @@ def rounds(cell: JudgeAspectData, resampling: Resampling) -> Iterator[Round]:
     ]
     # A tie-breaker or a jury may have decided otherwise than the last round.
     if moved(stages[-1][0], rows.judged, rows.winners).any():
-        stages.append((rows.judged, len(rows), cell.rows.usage_totals.calls_each))
-    measure, comparable = cell.subject.metric, cell.distances
-    samples = [sample(cell.subject, rows, resampling, judged) for judged, *_ in stages]
+        stages.append((rows.judged, len(rows), data.rows.usage_totals.calls_each))
+    measure, comparable = data.subject.metric, data.distances
+    samples = [sample(data.subject, rows, resampling, judged) for judged, *_ in stages]
     for number, (now, (judged, active, calls_now)) in enumerate(zip(samples, stages, strict=True)):
         # The first round is held against itself: it changed nothing.
         was, _, calls_before = stages[max(0, number - 1)]
@@ -251,42 +251,42 @@ class Diagnosis:
     notes: tuple[str, ...] = ()
 
 
-def diagnose(cell: JudgeAspectData, resampling: Resampling) -> Diagnosis:
+def diagnose(data: JudgeAspectData, resampling: Resampling) -> Diagnosis:
     """Compute what one judge's debates did on one subject."""
     return Diagnosis(
-        judge=cell.judge.label,
-        subject=cell.subject.label,
-        measure=cell.subject.metric,
-        changes=changes(cell, resampling),
-        rounds=tuple(rounds(cell, resampling)),
-        score_changes=cell.score_changes.score_changes(),
-        conformity=cell.conformity.conformity(cell.rows.clusters),
-        objections=cell.objections.objections(resampling),
-        spending=spending(cell.overview),
-        positions=_positions(cell, resampling),
-        length=length_bias(cell, resampling),
-        replies=cell.replies.replies(),
-        notes=tuple(_notes(cell)),
+        judge=data.judge.label,
+        subject=data.subject.label,
+        measure=data.subject.metric,
+        changes=changes(data, resampling),
+        rounds=tuple(rounds(data, resampling)),
+        score_changes=data.score_changes.score_changes(),
+        conformity=data.conformity.conformity(data.rows.clusters),
+        objections=data.objections.objections(resampling),
+        spending=spending(data.overview),
+        positions=_positions(data, resampling),
+        length=length_bias(data, resampling),
+        replies=data.replies.replies(),
+        notes=tuple(_notes(data)),
     )
 
 
-def _positions(cell: JudgeAspectData, resampling: Resampling) -> Positions | None:
-    if cell.subject.kind != "compare" or not len(cell.rows):
+def _positions(data: JudgeAspectData, resampling: Resampling) -> Positions | None:
+    if data.subject.kind != "compare" or not len(data.rows):
         return None
-    places, both = cell.places, cell.orders.table()
+    places, both = data.places, data.orders.table()
     consistent = mean_statistic(both["consistent"], both["cluster"], resampling) if len(both) else None
     first, second, ties = places["first"], places["second"], places["tie"]
-    return Positions(len(both), consistent, first, second, ties, sign_test(first, second, cell.rows.clusters))
+    return Positions(len(both), consistent, first, second, ties, sign_test(first, second, data.rows.clusters))
 
 
-def _notes(cell: JudgeAspectData) -> Iterator[str]:
-    subject = cell.subject
-    if not cell.judge.models and cell.usage.judgements and subject.kind == "score":
+def _notes(data: JudgeAspectData) -> Iterator[str]:
+    subject = data.subject
+    if not data.judge.models and data.usage.judgements and subject.kind == "score":
         yield "a metric has its own scale, so absolute errors are left out"
-    elif cell.off_scale and subject.low is not None and subject.high is not None:
-        outside = f"{cell.off_scale} of {len(cell.rows)} verdicts or their labels lie outside"
+    elif data.off_scale and subject.low is not None and subject.high is not None:
+        outside = f"{data.off_scale} of {len(data.rows)} verdicts or their labels lie outside"
         yield f"{outside} {subject.low:g} to {subject.high:g}, so absolute errors are left out"
-    if not len(cell.labelled) and len(cell.rows):
+    if not len(data.labelled) and len(data.rows):
         yield "no verdict has a label, so agreement and errors are left out"
-    if not len(cell.rows):
-        yield f"no verdict: {cell.failed} judgements failed" if cell.failed else "nothing was judged yet"
+    if not len(data.rows):
+        yield f"no verdict: {data.failed} judgements failed" if data.failed else "nothing was judged yet"

@@ -108,30 +108,30 @@ def match(comparators: Sequence[PairwiseComparator]) -> EqualCostComparison:
     without: list[PairwiseComparator] = []
     for comparator in comparators:
         offers: list[_Offer] = []
-        for cell in filter(holds_ensembles, comparator.cells):
-            sides = list(smaller_ensembles(cell))
+        for data in filter(holds_ensembles, comparator.data):
+            sides = list(smaller_ensembles(data))
             for k, side in enumerate(sides, start=1):
                 agreement = comparator.labelled_sample(side).statistic(comparator.subject.metric)
-                whose = side.label, cell.judge.label, comparator.subject.label
+                whose = side.label, data.judge.label, comparator.subject.label
                 ensemble = EnsembleOf(*whose, k, side.rows.usage_totals, agreement)
-                offers.append((cell, len(sides), side, ensemble))
+                offers.append((data, len(sides), side, ensemble))
                 ensembles.append(ensemble)
         if not offers:
             without.append(comparator)
             continue
-        currency = currency_of([cell.usage for cell in comparator.cells])
-        others = [cell for cell in comparator.cells if cell.judge.protocol not in ensemble_protocols()]
-        tried = [_matched(comparator, cell, offers, currency) for cell in others]
+        currency = currency_of([data.usage for data in comparator.data])
+        others = [data for data in comparator.data if data.judge.protocol not in ensemble_protocols()]
+        tried = [_matched(comparator, data, offers, currency) for data in others]
         matched = [outcome for outcome in tried if isinstance(outcome, EqualCostMatch)]
         # p-values hold for all matches on one subject together.
         pairwise = adjusted([match.pairwise for match in matched])
         matches += [match._replace(pairwise=pair) for match, pair in zip(matched, pairwise, strict=True)]
         unmatched += [outcome for outcome in tried if isinstance(outcome, str)]
     notes: list[str] = []
-    for data, subjects in grouped((of.subject.data, of) for of in without).items():
+    for name, subjects in grouped((of.subject.data, of) for of in without).items():
         # An ensemble as expensive as the most expensive judge.
-        calls = max(cell.usage.calls_each or 0.0 for comparator in subjects for cell in comparator.cells)
-        missing = f"{data}: no equal-cost baseline, because no run has an ensemble of single judges"
+        calls = max(data.usage.calls_each or 0.0 for comparator in subjects for data in comparator.data)
+        missing = f"{name}: no equal-cost baseline, because no run has an ensemble of single judges"
         remedy = f"to make one, with all smaller ones: {_command(subjects[-1], calls)}"
         notes.append(f"{missing}; {remedy}")
     notes += dict.fromkeys([*_far_below(comparators, matches), *unmatched])
@@ -143,27 +143,27 @@ _Offer = tuple[JudgeAspectData, int, Side, EnsembleOf]
 
 
 def _matched(
-    comparator: PairwiseComparator, cell: JudgeAspectData, offers: Sequence[_Offer], currency: Currency
+    comparator: PairwiseComparator, data: JudgeAspectData, offers: Sequence[_Offer], currency: Currency
 ) -> EqualCostMatch | str | None:
     """Return the match, or why there is none; ``None`` for a judge that spent nothing or judged nothing."""
-    price, label = cost_of(cell.usage, currency), cell.judge.label
-    if not price or not len(cell.rows):
+    price, label = cost_of(data.usage, currency), data.judge.label
+    if not price or not len(data.rows):
         return None
     affordable = [
         (cost, judges, side, ensemble)
         for source, judges, side, ensemble in offers
-        if source is not cell
+        if source is not data
         and (cost := cost_of(ensemble.usage, currency)) is not None
         and cost <= price * (1 + _SLACK)
     ]
     if not affordable:
         # Where the only ensembles are parts of this very run, it has nothing to be compared with.
-        if all(source is cell for source, *_ in offers):
+        if all(source is data for source, *_ in offers):
             return None
         return f"{label} on {comparator.subject.label}: spends less than a single judge of any ensemble here"
     # Of several that cost as much, the one from the largest run.
     cost, _, side, ensemble = max(affordable, key=lambda priced: priced[:2])
-    pair = comparator.compare(cell.side, side)
+    pair = comparator.compare(data.side, side)
     return EqualCostMatch(label, comparator.subject.label, ensemble, currency, price, cost, pair)
 
 
@@ -191,7 +191,7 @@ def _command(comparator: PairwiseComparator, calls: float) -> str:
     name, ensemble = next(iter(ensemble_protocols().items()))
     settings = ensemble.settings(judges, True).items()
     options = [word for key, value in settings for word in ("--set", f"{key}={value}")]
-    judge: LoadedJudge | None = next((cell.judge for cell in comparator.cells if cell.judge.models), None)
+    judge: LoadedJudge | None = next((data.judge for data in comparator.data if data.judge.models), None)
     options += data_options(judge.described if judge else {"name": comparator.subject.data})
     own: list[str] = []
     if judge is not None:
@@ -210,12 +210,12 @@ def _command(comparator: PairwiseComparator, calls: float) -> str:
     return f"{command} (FILE: a YAML file with the aspect {' or '.join(own)})" if own else command
 
 
-def holds_ensembles(cell: JudgeAspectData) -> bool:
+def holds_ensembles(data: JudgeAspectData) -> bool:
     """Tell whether a run is of an ensemble of judges who do not talk, or of one such judge asked several times.
 
     Referees of different roles are several judges, each of another kind: the first k of them are no k single judges.
     """
-    judge = cell.judge
+    judge = data.judge
     repeated = int(judge.manifest.get("repeats") or 1) > 1
     single = any(judge.protocol == ensemble.single for ensemble in ensemble_protocols().values())
     ensemble = ensemble_protocols().get(judge.protocol)
@@ -232,14 +232,14 @@ def ensemble_protocols() -> dict[str, Ensemble]:
     return {name: ensemble for name, ensemble in ensembles.items() if ensemble is not None}
 
 
-def smaller_ensembles(cell: JudgeAspectData) -> Iterator[Side]:
+def smaller_ensembles(data: JudgeAspectData) -> Iterator[Side]:
     """Yield a run's ensembles of its first k judges, k rising from 1; the largest is the run itself.
 
     Rows in which a judge is missing count for none. Of an ensemble: each verdict's first k referees, whose scores (over
     both orders of the answers) are averaged, as the ensemble itself does. Of a single judge: each item's first k
     repeats, likewise.
     """
-    rows, judge = cell.rows, cell.judge
+    rows, judge = data.rows, data.judge
     if judge.protocol in ensemble_protocols():
         start, judges = rows.agent_start, rows.agent_count
         values, usage = rows.agents[:, :2], rows.agents[:, 2:]
@@ -262,4 +262,4 @@ def smaller_ensembles(cell: JudgeAspectData) -> Iterator[Side]:
         answers = (values[lines[:, :k], side].tolist() for side in range(2))
         means = np.array([list(map(fmean, scores)) for scores in answers]).reshape(2, len(rows)).T
         of_k = replace(rows, judged=rows.decided(means), usage=spent)
-        yield Side(f"{judge.label}, {k} of {most}", of_k, cell.distances)
+        yield Side(f"{judge.label}, {k} of {most}", of_k, data.distances)

@@ -1,4 +1,4 @@
-"""Define who is compared and on what: each protocol of each run is a judge, each aspect of a dataset a target.
+"""Define who is compared and on what: each protocol of each run is a judge, each aspect of a dataset a subject.
 
 Judges are labelled as short as tells them apart, and the same on each dataset that they judged.
 """
@@ -20,14 +20,14 @@ from ..tables import Column
 
 
 @dataclass(frozen=True)
-class EvaluationTarget:
+class Subject:
     """Names what judges can be compared on: one aspect of one dataset, or its preferences.
 
     Attributes:
         label: its unique name in this study: the aspect, or ``preference``; with the
             dataset before it (``summeval: coherence``) where two datasets of the study have an aspect of this name.
         data: the dataset's name.
-        digest: of the dataset's content; the same aspect of another dataset is another target.
+        digest: of the dataset's content; the same aspect of another dataset is another subject.
         aspect: its name; ``None`` for preferences.
         kind: ``score`` or ``compare``.
         low, high: the ends of its scale; ``None`` where the run did not record them.
@@ -63,7 +63,7 @@ class Judge:
         models: role to model; empty of a computed metric, for which no model was asked.
         note: a disclosure for the head of every table about it (the offline judge's), if any.
         data, digest: the dataset's name, and its content's digest.
-        subjects: labels of the targets that it judged, in the order in which they occur.
+        subjects: labels of the subjects that it judged, in the order in which they occur.
         wanted: judgements the run was to make.
         judged, failed, missing: judgements with a verdict, without one, and those that the run did not reach.
         usage: of all judgements, failed ones included.

@@ -139,11 +139,11 @@ def leaderboard(judges: Sequence[LoadedJudge], comparators: Sequence[PairwiseCom
     notes: dict[str, None] = {}
     for judge in judges:
         averaged: dict[str, Sample] = {}
-        for cell in judge.cells.values():
-            comparator = by_subject[cell.subject.label]
-            standings.append(_entry(comparator, cell, notes))
+        for data in judge.by_aspect.values():
+            comparator = by_subject[data.subject.label]
+            standings.append(_entry(comparator, data, notes))
             if comparator.averaged:
-                averaged[cell.subject.label] = comparator.labelled_sample(cell.side)
+                averaged[data.subject.label] = comparator.labelled_sample(data.side)
         # The mean over a single aspect would only repeat it.
         if len(averaged) > 1:
             measures = {name: average([*averaged.values()], name) for name in of_kind("score")}
@@ -151,25 +151,25 @@ def leaderboard(judges: Sequence[LoadedJudge], comparators: Sequence[PairwiseCom
     return Leaderboard(tuple(standings), tuple(averages), tuple(notes))
 
 
-def _entry(comparator: PairwiseComparator, cell: JudgeAspectData, notes: dict[str, None]) -> LeaderboardEntry:
-    rows, labelled = comparator.counted(cell.rows), comparator.labelled_sample(cell.side)
+def _entry(comparator: PairwiseComparator, data: JudgeAspectData, notes: dict[str, None]) -> LeaderboardEntry:
+    rows, labelled = comparator.counted(data.rows), comparator.labelled_sample(data.side)
     resampling = comparator.resampling
     return LeaderboardEntry(
-        judge=cell.judge.label,
-        subject=cell.subject.label,
-        agreement=_agreement(cell, rows, labelled),
-        measures=labelled.statistics(of_kind(cell.subject.kind)),
-        repeats=_over_repeats(cell, resampling),
-        alphas=alphas_of(cell, resampling),
-        systems=_systems(cell, resampling, notes),
-        distribution=_distribution(cell, resampling),
+        judge=data.judge.label,
+        subject=data.subject.label,
+        agreement=_agreement(data, rows, labelled),
+        measures=labelled.statistics(of_kind(data.subject.kind)),
+        repeats=_over_repeats(data, resampling),
+        alphas=alphas_of(data, resampling),
+        systems=_systems(data, resampling, notes),
+        distribution=_distribution(data, resampling),
         always=rows.as_verdicts(rows.judged[:1])[0] if len(rows) > 1 and not np.ptp(rows.judged) else None,
     )
 
 
-def _systems(cell: JudgeAspectData, resampling: Resampling, notes: dict[str, None]) -> SystemRanking | None:
+def _systems(data: JudgeAspectData, resampling: Resampling, notes: dict[str, None]) -> SystemRanking | None:
     """Rank the systems that wrote the texts: one a row by mean scores, or two by who beat whom."""
-    rows, known, wrote = cell.rows, cell.rows.names.systems.names(), 1 + (cell.subject.kind == "compare")
+    rows, known, wrote = data.rows, data.rows.names.systems.names(), 1 + (data.subject.kind == "compare")
     names = sorted({name for systems in known for name in systems})
     number = {name: place for place, name in enumerate(names)}
     # A system against itself ranks nothing.
@@ -190,22 +190,22 @@ def _systems(cell: JudgeAspectData, resampling: Resampling, notes: dict[str, Non
         return None
 
 
-def _agreement(cell: JudgeAspectData, rows: Verdicts, labelled: Sample) -> Agreement | None:
+def _agreement(data: JudgeAspectData, rows: Verdicts, labelled: Sample) -> Agreement | None:
     """Return the agreement of the rows that count in full, with the figures of their sample."""
-    if not len(cell.rows) + cell.failed:
+    if not len(data.rows) + data.failed:
         return None
-    unlabelled, not_by_all = len(cell.rows) - len(cell.labelled), len(cell.labelled) - len(rows)
-    reasons = {UNLABELLED: unlabelled, FAILED: cell.failed, NOT_BY_ALL: not_by_all}
+    unlabelled, not_by_all = len(data.rows) - len(data.labelled), len(data.labelled) - len(rows)
+    reasons = {UNLABELLED: unlabelled, FAILED: data.failed, NOT_BY_ALL: not_by_all}
     left_out = {reason: count for reason, count in reasons.items() if count}
-    return agreement_of(labelled, left_out, rows.group[rows.group >= 0], rows.repeat, cell.subject.rule.votes)
+    return agreement_of(labelled, left_out, rows.group[rows.group >= 0], rows.repeat, data.subject.rule.votes)
 
 
-def _distribution(cell: JudgeAspectData, resampling: Resampling) -> ScoreDistribution | None:
+def _distribution(data: JudgeAspectData, resampling: Resampling) -> ScoreDistribution | None:
     """Count how often each point of the scale, or each winner by its code, comes up."""
-    subject, rows = cell.subject, cell.rows
+    subject, rows = data.subject, data.rows
     if subject.kind == "compare":
         labels, scale = rows.human[:, None], (0.0, len(WINNERS) - 1.0)
-    elif not cell.judge.models or subject.low is None or subject.high is None:
+    elif not data.judge.models or subject.low is None or subject.high is None:
         return None
     else:
         labels, scale = rows.all_labels, (subject.low, subject.high)
@@ -214,10 +214,10 @@ def _distribution(cell: JudgeAspectData, resampling: Resampling) -> ScoreDistrib
     return score_distribution(rows.judged, labels, rows.clusters, scale, resampling)
 
 
-def _over_repeats(cell: JudgeAspectData, resampling: Resampling) -> dict[str, Spread]:
+def _over_repeats(data: JudgeAspectData, resampling: Resampling) -> dict[str, Spread]:
     """Compute each measure in each repeat by itself."""
-    rows, names = cell.labelled, of_kind(cell.subject.kind)
+    rows, names = data.labelled, of_kind(data.subject.kind)
     if len(numbers := np.unique(rows.repeat)) < 2:
         return {}
-    samples = [sample(cell.subject, rows.take(rows.repeat == number), resampling) for number in numbers]
+    samples = [sample(data.subject, rows.take(rows.repeat == number), resampling) for number in numbers]
     return {name: spread_of([of_repeat.value(name) for of_repeat in samples]) for name in names}

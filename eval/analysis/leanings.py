@@ -142,10 +142,10 @@ class LengthBias:
     human_longer: Annotated[Statistic | None, share_column("longer wins by label")] = None
 
 
-def length_bias(cell: JudgeAspectData, how: Resampling) -> LengthBias | None:
+def length_bias(data: JudgeAspectData, how: Resampling) -> LengthBias | None:
     """Measure the length bias of one judge on one subject; ``None`` where no text's length is known."""
-    scores, lengths = cell.subject.kind == "score", cell.rows.lengths
-    rows = cell.rows.take(~np.isnan(lengths[:, 0]) & (np.isnan(lengths[:, 1]) == scores))
+    scores, lengths = data.subject.kind == "score", data.rows.lengths
+    rows = data.rows.take(~np.isnan(lengths[:, 0]) & (np.isnan(lengths[:, 1]) == scores))
     if not len(rows):
         return None
     labelled = rows.take(rows.labelled)

@@ -1,4 +1,4 @@
-"""Load runs for analysis: the data of each judge and target, in one pass, with one result in memory at a time."""
+"""Load runs for analysis: the data of each judge and subject, in one pass, with one result in memory at a time."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from .debate_counters import (
     ReplyCounter,
     ScoreChangeCounter,
 )
-from .judges import EvaluationTarget, Judge, Labelled, judge_labels
+from .judges import Judge, Labelled, Subject, judge_labels
 from .verdict_columns import Judged, Side, StudyNames, VerdictColumns, Verdicts, turns_of
 
 
@@ -40,7 +40,7 @@ class Measuring(TypedDict, total=False):
 
 
 class JudgeAspectData:
-    """Collects the data of one judge on one target: verdicts, usage, and counters of what its debates did.
+    """Collects the data of one judge on one subject: verdicts, usage, and counters of what its debates did.
 
     Attributes, which are there once all results are read (``finish``):
         rows: the results with a verdict, by item and repeat.
@@ -54,7 +54,7 @@ class JudgeAspectData:
     unjudged: Verdicts
 
     def __init__(self, judge: LoadedJudge, aspect: str | None) -> None:
-        self.judge, self.subject = judge, judge.target(aspect)
+        self.judge, self.subject = judge, judge.subject(aspect)
         self.off_scale = 0
         self.debates = False
         self.overview, self.replies = Overview(), ReplyCounter()
@@ -101,7 +101,7 @@ class JudgeAspectData:
             self.orders.add(result.position_consistent, cluster)
 
     def on_scale(self, value: Judged | None) -> bool:
-        """Return whether a score lies on the target's scale, so that distances on it mean something."""
+        """Return whether a score lies on the subject's scale, so that distances on it mean something."""
         # A winner has no distance that could be wrong.
         if value is None or isinstance(value, str):
             return True
@@ -144,7 +144,7 @@ class LoadedJudge:
     protocol: str
     folder: Path
     manifest: Mapping[str, Any]
-    cells: dict[str | None, JudgeAspectData] = field(default_factory=dict)
+    by_aspect: dict[str | None, JudgeAspectData] = field(default_factory=dict)
     label: str = ""
     flagged: FlaggedItems = field(default_factory=FlaggedItems)
     names: StudyNames = field(default_factory=StudyNames)
@@ -168,45 +168,45 @@ class LoadedJudge:
         if self.flagged.leaves_out(item):
             self.flagged_here.add(result.item)
             return
-        if result.aspect not in self.cells:
-            self.cells[result.aspect] = JudgeAspectData(self, result.aspect)
-        self.cells[result.aspect].add(result)
+        if result.aspect not in self.by_aspect:
+            self.by_aspect[result.aspect] = JudgeAspectData(self, result.aspect)
+        self.by_aspect[result.aspect].add(result)
 
     def finish(self) -> None:
         """Finish after the last result: sort rows, and add empty data for aspects without a single result."""
         for aspect in [aspect_fields["name"] for aspect_fields in self.aspects] or [None]:
-            self.cells.setdefault(aspect, JudgeAspectData(self, aspect))
-        for cell in self.cells.values():
-            cell.finish()
+            self.by_aspect.setdefault(aspect, JudgeAspectData(self, aspect))
+        for data in self.by_aspect.values():
+            data.finish()
 
     def describe(self) -> Judge:
         """Return the judge as reports show it."""
-        judged = sum(len(cell.rows) for cell in self.cells.values())
-        failed = sum(cell.failed for cell in self.cells.values())
+        judged = sum(len(data.rows) for data in self.by_aspect.values())
+        failed = sum(data.failed for data in self.by_aspect.values())
         # A manifest may not say how many are wanted: then nothing counts as missing.
         wanted, items = judged + failed, self.described.get("items")
         if items is not None:
             items = int(items) - sum(self.left_out.values()) - len(self.flagged_here)
-            wanted = items * int(self.manifest.get("repeats") or 1) * len(self.cells)
+            wanted = items * int(self.manifest.get("repeats") or 1) * len(self.by_aspect)
         return Judge(
             # What both have under one name is the same.
             **{of.name: getattr(self, of.name) for of in fields(Judge) if hasattr(self, of.name)},
             note=self.manifest.get("note"),
-            subjects=tuple(cell.subject.label for cell in self.cells.values()),
+            subjects=tuple(data.subject.label for data in self.by_aspect.values()),
             wanted=wanted,
             judged=judged,
             failed=failed,
             missing=max(0, wanted - judged - failed),
-            usage=sum((cell.usage for cell in self.cells.values()), UsageTotals()),
+            usage=sum((data.usage for data in self.by_aspect.values()), UsageTotals()),
         )
 
-    def target(self, aspect: str | None) -> EvaluationTarget:
+    def subject(self, aspect: str | None) -> Subject:
         """Return what it judged on an aspect, as its own run has it."""
         scale = next((fields for fields in self.aspects if fields.get("name") == aspect), {})
         low, high = (None if (end := scale.get(name)) is None else float(end) for name in ("low", "high"))
         of_data = self.data, self.digest, aspect, self.kind
         labels, rule = str(self.described.get("labels", "people")), TiePolicy.of(self.manifest)
-        return EvaluationTarget(aspect or "preference", *of_data, low, high, labels, rule)
+        return Subject(aspect or "preference", *of_data, low, high, labels, rule)
 
 
 def load_runs(
@@ -283,15 +283,15 @@ def _read(folder: Path, flagged: FlaggedItems, names: StudyNames) -> Iterator[Lo
 
 
 def _name_subjects(judges: Sequence[LoadedJudge], otherwise: Measuring) -> None:
-    """Set the same target object for all judges, with a unique label, for each aspect of each dataset."""
+    """Set the same subject object for all judges, with a unique label, for each aspect of each dataset."""
     # By the content's digest, not the name: a dataset of the same name may hold other items.
-    cells_of = grouped(
-        ((judge.digest, aspect), cell) for judge in judges for aspect, cell in judge.cells.items()
+    data_of = grouped(
+        ((judge.digest, aspect), data) for judge in judges for aspect, data in judge.by_aspect.items()
     )
-    subjects = {key: cells[0].subject for key, cells in cells_of.items()}
-    for key, cells in cells_of.items():
+    subjects = {key: of_judges[0].subject for key, of_judges in data_of.items()}
+    for key, of_judges in data_of.items():
         known = subjects[key]
-        for now, folder in ((cell.subject, cell.judge.folder) for cell in cells):
+        for now, folder in ((data.subject, data.judge.folder) for data in of_judges):
             if (known.low, known.high) != (now.low, now.high) and None not in (known.low, now.low):
                 here = f"scores {now.aspect} of {now.data} from {now.low:g} to {now.high:g}"
                 elsewhere = f"another run does so from {known.low:g} to {known.high:g}"
@@ -301,26 +301,26 @@ def _name_subjects(judges: Sequence[LoadedJudge], otherwise: Measuring) -> None:
     metric = otherwise.get("metric")
     check_metric(metric, {subject.kind for subject in subjects.values()})
     telling: defaultdict[str, list[int]] = defaultdict(list)
-    for (digest, _aspect), cells in cells_of.items():
-        telling[digest] += _telling_groups(cells)
+    for (digest, _aspect), of_judges in data_of.items():
+        telling[digest] += _telling_groups(of_judges)
     for key, subject in subjects.items():
         label = subject.label
         if labels[label] > 1:
-            data = subject.data if long[subject.data, label] == 1 else f"{subject.data}@{subject.digest}"
-            label = f"{data}: {label}"
+            dataset = subject.data if long[subject.data, label] == 1 else f"{subject.data}@{subject.digest}"
+            label = f"{dataset}: {label}"
         # A metric of the other kind of task leaves this subject with its own.
         asked_for = metric if metric is not None and METRICS[metric].kind == subject.kind else None
         leading = asked_for or leading_metric(subject.kind, subject.data, telling[subject.digest])
         rule = subject.rule.override(otherwise.get("ties"), otherwise.get("votes"))
         named = replace(subject, label=label, rule=rule, metric=leading)
-        for cell in cells_of[key]:
-            cell.subject = named
+        for data in data_of[key]:
+            data.subject = named
 
 
-def _telling_groups(cells: Sequence[JudgeAspectData]) -> Iterator[int]:
+def _telling_groups(of_judges: Sequence[JudgeAspectData]) -> Iterator[int]:
     """Yield how many groups of an aspect can tell judges apart, by the labels that any judge's rows have, if any."""
     # Rows without a verdict have labels, too: whether a judge failed does not change the data's metric.
-    tables = [rows for cell in cells for rows in (cell.rows, cell.unjudged) if len(rows)]
+    tables = [rows for data in of_judges for rows in (data.rows, data.unjudged) if len(rows)]
     if any(rows.labelled.any() for rows in tables):
         columns = zip(*((rows.item, rows.group, rows.human) for rows in tables), strict=True)
         yield telling_groups(*map(np.concatenate, columns))

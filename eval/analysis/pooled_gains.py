@@ -60,7 +60,7 @@ def pooled_gains(
     comparators: Sequence[PairwiseComparator], bases: Mapping[str, str], resampling: Resampling
 ) -> tuple[PooledGains, ...]:
     """Pool gains over levels; empty unless some method has a base of its own model on two levels or more."""
-    judges = {cell.judge.label: cell.judge for comparator in comparators for cell in comparator.cells}
+    judges = {data.judge.label: data.judge for comparator in comparators for data in comparator.data}
     protocols = {judges[label].protocol for label in bases.values() if label in judges}
     metrics = {comparator.subject.metric for comparator in comparators}
     # Gains in different metrics have no common mean.
@@ -76,13 +76,13 @@ def pooled_gains(
     different = list(dict.fromkeys(methods[label] for label, judge in judges.items() if judge.models))
     pairs: defaultdict[Labelled, defaultdict[str, list[Pair]]] = defaultdict(lambda: defaultdict(list))
     for comparator in comparators:
-        with_models = [(cell, _models(cell.judge)) for cell in comparator.cells if cell.judge.models]
+        with_models = [(data, _models(data.judge)) for data in comparator.data if data.judge.models]
         # Backwards, so that of several bases of a model the first one stays.
         bases_of = {model: of for of, model in reversed(with_models) if of.judge.protocol == base_protocol}
-        for cell, model in with_models:
-            if model in bases_of and cell.judge.protocol != base_protocol:
-                of_level = pairs[methods[cell.judge.label]][f"{cell.subject.data}, {model}"]
-                of_level.append(comparator.samples(cell.side, bases_of[model].side))
+        for data, model in with_models:
+            if model in bases_of and data.judge.protocol != base_protocol:
+                of_level = pairs[methods[data.judge.label]][f"{data.subject.data}, {model}"]
+                of_level.append(comparator.samples(data.side, bases_of[model].side))
     rows: list[LevelGain] = []
     for method, name in zip(different, judge_labels(different), strict=True):
         levels = []

@@ -32,7 +32,7 @@ from .gap_analysis import (
     rounds_until,
     score_differentiation,
 )
-from .judges import EvaluationTarget
+from .judges import Subject
 from .verdict_columns import Booleans, Verdicts
 
 LOW, HIGH = 6.0, 120.0
@@ -112,7 +112,7 @@ class Courtroom(NamedTuple):
             protocol of one round is not in it.
     """
 
-    subject: EvaluationTarget
+    subject: Subject
     eps: float
     prior: tuple[float, float]
     gaps: Mapping[str, Counted[RoundOfGaps]]
@@ -191,10 +191,10 @@ def _sides(comparator: PairwiseComparator) -> Iterator[_Side]:
 
     known = {name: module.protocol for name, module in protocols().items()}
     for name, protocol in sorted(known.items(), key=lambda named: named[1].score_gaps != "by_round"):
-        for cell in comparator.cells if protocol.score_gaps != "none" else ():
-            if cell.judge.protocol != name or not len(cell.rows):
+        for data in comparator.data if protocol.score_gaps != "none" else ():
+            if data.judge.protocol != name or not len(data.rows):
                 continue
-            settings, label, rows = cell.judge.settings, cell.judge.label, cell.rows
+            settings, label, rows = data.judge.settings, data.judge.label, data.rows
             # NaN after its last round.
             gaps = np.full((len(rows), rows.rounds), np.nan)
             for number in range(rows.rounds):

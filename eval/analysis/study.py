@@ -21,7 +21,7 @@ from .comparison import Comparison, PairwiseComparator, compare
 from .costs import Costs, Frontier, People, costs, frontier
 from .diagnostics import Diagnosis, diagnose
 from .equal_cost import EqualCostComparison, ensemble_protocols, match
-from .judges import EvaluationTarget, Judge
+from .judges import Judge, Subject
 from .leaderboard import Leaderboard, leaderboard
 from .leanings import Leaning, leanings
 from .loading import LoadedJudge, Measuring, load_runs
@@ -63,7 +63,7 @@ class Study:
     """
 
     judges: tuple[Judge, ...]
-    subjects: tuple[EvaluationTarget, ...]
+    subjects: tuple[Subject, ...]
     base: str | None
     resampling: Resampling
     leaderboard: Leaderboard
@@ -128,7 +128,9 @@ class Study:
             comparison=compare(comparators, bases),
             matching=matching,
             frontiers=tuple(frontier(comparator, matching.ensembles) for comparator in comparators),
-            diagnoses=tuple(diagnose(cell, resampling) for judge in loaded for cell in judge.cells.values()),
+            diagnoses=tuple(
+                diagnose(data, resampling) for judge in loaded for data in judge.by_aspect.values()
+            ),
             costs=costs(judges, people),
             leanings=tuple(leanings(comparators)),
             annotators=tuple(filter(None, people_compared)),
@@ -186,13 +188,13 @@ def _usual_bases() -> list[str]:
 def comparators_of(judges: Sequence[LoadedJudge], resampling: Resampling) -> list[PairwiseComparator]:
     """Collect the subjects of all judges, each with the judges that judged it."""
     by_subject: dict[str, PairwiseComparator] = {}
-    for cell in (cell for judge in judges for cell in judge.cells.values()):
-        comparator = PairwiseComparator(cell.subject, resampling)
-        by_subject.setdefault(cell.subject.label, comparator).cells.append(cell)
+    for data in (data for judge in judges for data in judge.by_aspect.values()):
+        comparator = PairwiseComparator(data.subject, resampling)
+        by_subject.setdefault(data.subject.label, comparator).data.append(data)
     for comparator in by_subject.values():
-        comparator.items = shared_items(cell.rows for cell in comparator.cells)
+        comparator.items = shared_items(data.rows for data in comparator.data)
         # With one label alone no judge can agree or disagree, and a mean over aspects would have a hole.
-        labels = np.concatenate([comparator.counted(cell.rows).human for cell in comparator.cells])
+        labels = np.concatenate([comparator.counted(data.rows).human for data in comparator.data])
         comparator.subject = replace(comparator.subject, labels_differ=len(np.unique(labels)) > 1)
     return [*by_subject.values()]
 

@@ -25,7 +25,7 @@ from ..statistics.alignment import Floats, Units
 from ..statistics.resampling import FEWEST_UNITS, Resampling
 from ..statistics.sample import Sample
 from ..statistics.tie_policy import CODES, WINNERS, count_votes
-from .judges import EvaluationTarget
+from .judges import Subject
 
 Booleans = NDArray[np.bool_]
 
@@ -113,7 +113,7 @@ class StudyNames:
 
 
 class VerdictColumns:
-    """Takes in results of one judge on one target.
+    """Takes in results of one judge on one subject.
 
     Args:
         names: of the study.
@@ -174,7 +174,7 @@ _USAGE = len(fields(Usage))
 
 @dataclass(frozen=True, eq=False)
 class Verdicts:
-    """Holds results of one judge on one target, in columns.
+    """Holds results of one judge on one subject, in columns.
 
     Attributes:
         names: what the numbers below stand for.
@@ -303,7 +303,7 @@ class Side(NamedTuple):
 
 
 def sample(
-    subject: EvaluationTarget,
+    subject: Subject,
     rows: Verdicts,
     resampling: Resampling,
     judged: Floats | None = None,

@@ -97,8 +97,8 @@ def measure(
 def _flips(own: LoadedJudge, base: LoadedJudge, resampling: Resampling) -> Statistic | None:
     """Return how often verdicts on the same item, aspect and repeat differ, scores by any amount."""
     changed, clusters = [], []
-    for aspect in own.cells.keys() & base.cells.keys():
-        mine, theirs = own.cells[aspect].rows, base.cells[aspect].rows
+    for aspect in own.by_aspect.keys() & base.by_aspect.keys():
+        mine, theirs = own.by_aspect[aspect].rows, base.by_aspect[aspect].rows
         # Matched by item and repeat, since a cell that was stopped has fewer verdicts.
         _, own_places, base_places = np.intersect1d(mine.keys, theirs.keys, return_indices=True)
         changed.append(~close(mine.judged[own_places], theirs.judged[base_places]))

@@ -111,8 +111,8 @@ def size_for(own: Evaluation, name: str, sampled: Evaluation, unit: Unit) -> int
     single = next(iter(sampled.manifest["signatures"]))
     judge, opponent = load_evaluations({name: (name, own), single: (single, sampled)})
     sizes = [1]
-    for aspect in judge.cells.keys() & opponent.cells.keys():
-        rows, samples = judge.cells[aspect].rows, opponent.cells[aspect].rows
+    for aspect in judge.by_aspect.keys() & opponent.by_aspect.keys():
+        rows, samples = judge.by_aspect[aspect].rows, opponent.by_aspect[aspect].rows
         ones = samples.take(samples.repeat == 0)
         # On what both have judged: a run that was stopped, or failed somewhere, has less.
         budget = spending(rows.take(np.isin(rows.keys, ones.keys)), unit).sum()
@@ -123,13 +123,13 @@ def size_for(own: Evaluation, name: str, sampled: Evaluation, unit: Unit) -> int
     return max(sizes)
 
 
-def matched(cell: JudgeAspectData, judge: Verdicts, unit: Unit) -> Matched | None:
+def matched(data: JudgeAspectData, judge: Verdicts, unit: Unit) -> Matched | None:
     """Match an opponent's first samples with the spending of a judge; ``None`` where no item was judged by both.
 
     Whole samples rarely come out even: of k and k + 1 samples, the more are taken on so many items as the budget
     allows. Which items these are depends on their ids alone (a hash), not on how long the judge debated them.
     """
-    sizes = list(smaller_ensembles(cell))
+    sizes = list(smaller_ensembles(data))
     shared = np.isin(sizes[0].rows.keys, judge.keys) if sizes else np.zeros(0, dtype=bool)
     if not shared.any():
         return None
@@ -152,5 +152,5 @@ def matched(cell: JudgeAspectData, judge: Verdicts, unit: Unit) -> Matched | Non
     mixed = replace(rows[below], judged=judged, usage=usage)
     size = below + 1 + (float(takes_more.mean()) if above > below else 0.0)
     alike = len(rows) > 1 and all(np.array_equal(rows[0].judged, larger.judged) for larger in rows[1:])
-    side = Side(cell.judge.label, mixed, cell.distances)
+    side = Side(data.judge.label, mixed, data.distances)
     return Matched(side, size, float(spending(mixed, unit).sum()), budget, alike)

@@ -207,7 +207,7 @@ def compare(runs: Mapping[str, Evaluation], opponents: Sequence[Opponent], terms
     """
     judge, *others = load_evaluations({name: (name, run) for name, run in runs.items()}, metric=terms.metric)
     loaded_by_opponent = dict(zip(opponents, others, strict=True))
-    subjects = [_Subject(cell, loaded_by_opponent, terms) for cell in judge.cells.values()]
+    subjects = [_MatchedOpponents(data, loaded_by_opponent, terms) for data in judge.by_aspect.values()]
     metric = subjects[0].comparator.subject.metric
     contests = {subject.label: _contests(subject.label, [subject]) for subject in subjects}
     if len(subjects) > 1:
@@ -233,8 +233,8 @@ def compare(runs: Mapping[str, Evaluation], opponents: Sequence[Opponent], terms
         finding=finding,
         findings=findings,
         contests=tuple(chain(*contests.values())),
-        diagnoses=tuple(diagnose(cell, terms.resampling) for cell in judge.cells.values()),
-        votes=tuple(votes for cell in judge.cells.values() if (votes := _votes(cell))),
+        diagnoses=tuple(diagnose(data, terms.resampling) for data in judge.by_aspect.values()),
+        votes=tuple(votes for data in judge.by_aspect.values() if (votes := _votes(data))),
         annotators=tuple(filter(None, annotators)),
         notes=tuple(notes),
         folders={loaded.label: str(loaded.folder) for loaded in (judge, *others)},
@@ -242,21 +242,21 @@ def compare(runs: Mapping[str, Evaluation], opponents: Sequence[Opponent], terms
     )
 
 
-class _Subject:
+class _MatchedOpponents:
     """Holds the protocol and its opponents on one aspect, or on the comparisons."""
 
-    def __init__(self, cell: JudgeAspectData, others: Mapping[Opponent, LoadedJudge], terms: Terms) -> None:
-        self.label, aspect = cell.subject.label, cell.subject.aspect
-        self.comparator = PairwiseComparator(cell.subject, terms.resampling)
-        self.side = cell.side
+    def __init__(self, data: JudgeAspectData, others: Mapping[Opponent, LoadedJudge], terms: Terms) -> None:
+        self.label, aspect = data.subject.label, data.subject.aspect
+        self.comparator = PairwiseComparator(data.subject, terms.resampling)
+        self.side = data.side
         self.matched = {
             opponent: match
             for opponent, other in others.items()
-            if aspect in other.cells and (match := matched(other.cells[aspect], cell.rows, terms.by))
+            if aspect in other.by_aspect and (match := matched(other.by_aspect[aspect], data.rows, terms.by))
         }
 
 
-def _contests(label: str, subjects: Sequence[_Subject]) -> list[Contest]:
+def _contests(label: str, subjects: Sequence[_MatchedOpponents]) -> list[Contest]:
     """Compare with each opponent that is there on all of some subjects, over which differences are averaged.
 
     p-values hold for all opponents together.
@@ -277,10 +277,10 @@ def _contests(label: str, subjects: Sequence[_Subject]) -> list[Contest]:
     return [replace(contest, p=p) for contest, p in zip(contests, adjusted, strict=True)]
 
 
-def _votes(cell: JudgeAspectData) -> Votes | None:
+def _votes(data: JudgeAspectData) -> Votes | None:
     """Count verdicts before and after the talking; ``None`` where nobody talked."""
-    rows = cell.rows.take(cell.rows.path_count > 0)
-    if not cell.debates or not len(rows):
+    rows = data.rows.take(data.rows.path_count > 0)
+    if not data.debates or not len(rows):
         return None
 
     def counted(values: Any) -> dict[str, int]:
@@ -289,4 +289,4 @@ def _votes(cell: JudgeAspectData) -> Votes | None:
         named = (verdict if isinstance(verdict, str) else f"{floor(verdict + 0.5)}" for verdict in verdicts)
         return dict(sorted(Counter(named).items()))
 
-    return Votes(cell.subject.label, counted(rows.after(0)), counted(rows.judged))
+    return Votes(data.subject.label, counted(rows.after(0)), counted(rows.judged))

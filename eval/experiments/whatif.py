@@ -239,16 +239,16 @@ async def carry_out_whatif(planned: WhatIfPlan, context: RunContext) -> WhatIf:
     runs = {planned.protocol: (planned.protocol, planned.recorded), label: (label, forked)}
     with_turn, without = load_evaluations(runs)
     effects = []
-    for aspect, cell in with_turn.cells.items():
-        other = without.cells[aspect]
-        compared = PairwiseComparator(cell.subject, resampling).samples(cell.side, other.side)
-        difference = paired_difference([compared], cell.subject.metric)
+    for aspect, data in with_turn.by_aspect.items():
+        other = without.by_aspect[aspect]
+        compared = PairwiseComparator(data.subject, resampling).samples(data.side, other.side)
+        difference = paired_difference([compared], data.subject.metric)
         # All that were forked, those without a label, too: both are sorted by item.
-        shared = cell.rows.take(np.isin(cell.rows.keys, other.rows.keys))
+        shared = data.rows.take(np.isin(data.rows.keys, other.rows.keys))
         before, after, winners = other.rows.judged, shared.judged, shared.winners
         ways = Counter(directions(before, after, shared.human, winners).tolist())
         effect = TurnEffect(
-            subject=cell.subject.label,
+            subject=data.subject.label,
             n=len(shared),
             moved=mean_statistic(moved(before, after, winners), shared.clusters, resampling),
             move=None if winners else mean_statistic(after - before, shared.clusters, resampling),
@@ -259,7 +259,7 @@ async def carry_out_whatif(planned: WhatIfPlan, context: RunContext) -> WhatIf:
             p_agreement=difference.p,
         )
         effects.append(effect)
-    metric = next(iter(with_turn.cells.values())).subject.metric
+    metric = next(iter(with_turn.by_aspect.values())).subject.metric
     return WhatIf(planned.protocol, planned.edit, metric, tuple(effects), **WhatIf.ended(forked)).write()
 
 

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from ..analysis import Study
-from ..analysis.judges import EvaluationTarget, Judge
+from ..analysis.judges import Judge, Subject
 from ..analysis.leaderboard import NOT_BY_ALL, LeaderboardEntry
 from ..analysis.leanings import Leaning
 from ..statistics.metrics import METRICS
@@ -347,13 +347,13 @@ def _few(of_aspects: Sequence[str], full: bool) -> str:
     return f"{', '.join(of_aspects[:_FEW])}, and otherwise on {len(of_aspects) - _FEW} more aspects"
 
 
-def _is_large(shift: Leaning, subject: EvaluationTarget) -> bool:
+def _is_large(shift: Leaning, subject: Subject) -> bool:
     if subject.low is None or subject.high is None:
         return False
     return abs(shift.excess.value or 0.0) > _SHIFT * (subject.high - subject.low)
 
 
-def _on(about: Leaning | LeaderboardEntry, subjects: Sequence[EvaluationTarget]) -> str:
+def _on(about: Leaning | LeaderboardEntry, subjects: Sequence[Subject]) -> str:
     return f" on {about.subject}" if len(subjects) > 1 else ""
 
 

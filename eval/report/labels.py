@@ -15,7 +15,7 @@ from ..tables import Grid
 
 if TYPE_CHECKING:
     from ..analysis import Study
-    from ..analysis.judges import EvaluationTarget, Judge
+    from ..analysis.judges import Judge, Subject
     from ..statistics.resampling import Resampling
 
 TEXTS = yaml.safe_load(files(__package__).joinpath("table_texts.yaml").read_text(encoding="utf-8"))
@@ -101,13 +101,13 @@ def left_out_note(reasons: Mapping[str, int], whose: str = "") -> tuple[str, ...
     return (f"{whose}: {note}" if whose else note,) if any(reasons.values()) else ()
 
 
-def labels_of(subject: EvaluationTarget) -> str:
+def labels_of(subject: Subject) -> str:
     """Name a subject's labels, for titles such as ``agreement with human ratings``."""
     if subject.labels != "people":
         return LABELS.get(subject.labels, LABELS["none"])
     return "human preferences" if subject.kind == "compare" else "human ratings"
 
 
-def reference_of(subject: EvaluationTarget) -> str:
+def reference_of(subject: Subject) -> str:
     """Return the name of the row, column or series of a subject's labels: not all of them are by humans."""
     return HUMANS if subject.labels == "people" else "labels"

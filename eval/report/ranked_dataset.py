@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from ..analysis import Study
-from ..analysis.judges import EvaluationTarget, Judge
+from ..analysis.judges import Judge, Subject
 from ..analysis.leaderboard import Average, LeaderboardEntry
 from ..results.agreement import Agreement, ScoreAgreement
 from ..statistics.alignment import grouped
@@ -48,8 +48,8 @@ class RankedDataset:
     """
 
     study: Study
-    subjects: tuple[EvaluationTarget, ...]
-    untold: tuple[EvaluationTarget, ...] = ()
+    subjects: tuple[Subject, ...]
+    untold: tuple[Subject, ...] = ()
 
     @property
     def name(self) -> str:

@@ -18,7 +18,7 @@ from ..analysis.annotators import Alphas, Annotators, Rater
 from ..analysis.comparison import PairwiseComparison
 from ..analysis.costs import CostRow
 from ..analysis.diagnostics import Changes, Spending
-from ..analysis.judges import EvaluationTarget, Judge
+from ..analysis.judges import Judge, Subject
 from ..analysis.leaderboard import Average, Gain, LeaderboardEntry, gain
 from ..analysis.pooled_gains import LevelGain
 from ..results.agreement import Spread
@@ -235,7 +235,7 @@ def distributions(study: Study) -> Iterator[Grid]:
         yield Grid.from_records(title, (text_column("judge", of=itemgetter(0)), *points, distance), rows)
 
 
-def shares_of(study: Study, subject: EvaluationTarget) -> tuple[Shares, dict[str, Shares]]:
+def shares_of(study: Study, subject: Subject) -> tuple[Shares, dict[str, Shares]]:
     """Return the percentage of labels, and of each judge's verdicts, at each point of the scale or with each winner.
 
     Each judge has the labels of the rows that it judged: those of the first one with shares are returned.

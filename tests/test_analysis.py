@@ -176,7 +176,7 @@ def test_an_unknown_price_is_no_price(tmp_path: Path) -> None:
     results = [*noisy("debate", 1, cost_usd=None), *noisy("single", 1, cost_usd=0.1)]
     study = study_of(tmp_path, results)
     assert study.costs.rows[0].cost_usd is None
-    assert study.frontiers[0].unit == "calls"
+    assert study.frontiers[0].currency == "calls"
     assert "the cost is unknown, because the price of a model is: debate" in study.costs.notes
 
 
@@ -379,7 +379,7 @@ def test_money_is_matched_where_prices_are_known(tmp_path: Path) -> None:
         priced.append(row.model_copy(update={"cost_usd": 0.3, "transcript": turns}))
     debate = [scored(f"i{n}", score=3.0 + n % 2, human=1 + n % 5, calls=9, cost_usd=0.25) for n in range(6)]
     [match] = study_of(tmp_path / "r", [*priced, *debate]).matching.matches
-    assert (match.unit, match.ensemble.k) == ("cost", 2)
+    assert (match.currency, match.ensemble.k) == ("cost", 2)
     assert (match.spent, match.ensemble_spent) == pytest.approx((0.25, 0.2))
     pair = match.pairwise
     assert (pair.first, pair.second, pair.shared) == ("debate", "ensemble, 2 of 3", 6)

@@ -139,7 +139,7 @@ def test_a_parquet_file_holds_what_the_frame_holds(tmp_path: Path) -> None:
     dataset, again = load_dataset(write(tmp_path, ROWS)), load_dataset(ROWS)
     assert dataset.items == again.items
     assert list(dataset) == list(dataset)
-    assert (dataset.name, dataset.unit, len(dataset.digest)) == ("data.parquet", "row", 12)
+    assert (dataset.name, dataset.line_name, len(dataset.digest)) == ("data.parquet", "row", 12)
     assert [aspect.name for aspect in choose_aspects(dataset, [])] == ["fluency"]
     write(tmp_path, [{**row, "source": "It snowed all day."} for row in ROWS])
     with pytest.raises(DataError, match="has changed since its rows were checked"):

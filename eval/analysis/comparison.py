@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..statistics.alignment import Floats, Units, grouped
+from ..statistics.alignment import Floats, Integers, grouped
 from ..statistics.metrics import of_kind
 from ..statistics.resampling import Resampling, caution
 from ..statistics.sample import Difference, Pair, Sample, paired_difference, same_clusters
@@ -117,7 +117,7 @@ class PairwiseComparator:
     subject: Subject
     resampling: Resampling
     data: list[JudgeAspectData] = field(default_factory=list)
-    items: Units | None = None
+    items: Integers | None = None
     _samples: dict[tuple[str, bytes], Sample] = field(default_factory=dict)
 
     @property

@@ -112,7 +112,7 @@ class Point(NamedTuple):
 
     Attributes:
         label: shown beside it.
-        spent: the horizontal position: dollars or calls a judgement, whichever is the frontier's unit.
+        spent: the horizontal position: dollars or calls a judgement, whichever is the frontier's currency.
         agreement: the vertical position: agreement with people, in the frontier's measure.
         on_frontier: whether no other point agrees better and costs no more, or agrees as well and costs less.
     """
@@ -134,7 +134,7 @@ class Frontier(NamedTuple):
     Attributes:
         subject: its label.
         measure: ``spearman`` or ``accuracy``.
-        unit: what the horizontal axis is: ``cost`` or ``calls``.
+        currency: what the horizontal axis is.
         points: the judges, cheapest first. Those without an agreement (no labels, constant scores) are in ``left_out``.
         curves: of each run that holds ensembles of k, these, k rising. They count for the frontier as well.
         left_out: label to the reason why it has no point.
@@ -142,7 +142,7 @@ class Frontier(NamedTuple):
 
     subject: str
     measure: str
-    unit: Currency
+    currency: Currency
     points: tuple[Point, ...]
     curves: tuple[tuple[Point, ...], ...]
     left_out: Mapping[str, str]
@@ -190,7 +190,7 @@ def frontier(comparator: PairwiseComparator, ensembles: Sequence[EnsembleOf]) ->
     return Frontier(
         subject=comparator.subject.label,
         measure=comparator.subject.metric,
-        unit=currency,
+        currency=currency,
         points=tuple(map(marked, sorted(points, key=lambda point: (point.spent, point.label)))),
         curves=tuple(tuple(map(marked, curve)) for curve in curves),
         left_out=left_out,

@@ -23,7 +23,7 @@ from ...state.aggregation import winner_by_mean
 from ...state.verdict_warnings import ASKED_AGAIN, COPIED, HEALTH, UNREAD_SAMPLES, VOID_VOTE, kind_of
 from ..results.evaluation import Mean
 from ..results.results import NumberRows, Result
-from ..statistics.alignment import Floats, Units, number_groups, ratio, unit_count
+from ..statistics.alignment import Floats, Integers, number_groups, ratio, unit_count
 from ..statistics.resampling import Resampling, Statistic, Weights, share_of_rows
 from ..statistics.significance import sign_test
 from ..tables.grid import Column, counts, share_column, text_column
@@ -240,7 +240,7 @@ class ConformityCounter:
             # In the order in which they last spoke: somebody may have given no value in this round.
             latest = {agent: value for agent, value in latest.items() if agent not in values} | values
 
-    def conformity(self, units: Units) -> Conformity | None:
+    def conformity(self, units: Integers) -> Conformity | None:
         """Return what was counted; ``None`` where there was no such discussion.
 
         Args:

@@ -22,8 +22,8 @@ from .comparison import PairwiseComparator, PairwiseComparison, adjusted
 from .loading import JudgeAspectData, LoadedJudge
 from .verdict_columns import Side
 
-Currency = Literal["cost", "calls"]
-"""What is spent: US dollars where every price is known and something was paid, else model calls."""
+Currency = Literal["tokens", "cost", "calls"]
+"""What is spent: tokens, US dollars, or model calls."""
 
 
 class EnsembleOf(NamedTuple):
@@ -57,8 +57,8 @@ class EqualCostMatch(NamedTuple):
     Attributes:
         judge, subject: their labels.
         ensemble: what it is compared with.
-        unit: whether cost or calls were matched.
-        spent, ensemble_spent: of that unit, a judgement.
+        currency: which of the two was matched.
+        spent, ensemble_spent: in that currency, a judgement.
         pairwise: judge (first) against ensemble (second), as in ``comparison``; p-values are adjusted over all
             matches on the subject.
     """
@@ -66,7 +66,7 @@ class EqualCostMatch(NamedTuple):
     judge: str
     subject: str
     ensemble: EnsembleOf
-    unit: Currency
+    currency: Currency
     spent: float
     ensemble_spent: float
     pairwise: PairwiseComparison

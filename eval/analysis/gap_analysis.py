@@ -19,7 +19,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..statistics.alignment import Floats, Units
+from ..statistics.alignment import Floats, Integers
 from ..statistics.resampling import Resampling, Statistic, share_of_rows
 from ..statistics.significance import binomial_test, holm, paired_t_test
 from ..tables.grid import Column, counts, text_column
@@ -62,7 +62,7 @@ class RoundOfGaps(NamedTuple):
 
 
 def gaps_by_round(
-    gaps: Floats, units: Units, eps: float, resampling: Resampling, prior: tuple[float, float] = (1, 1)
+    gaps: Floats, units: Integers, eps: float, resampling: Resampling, prior: tuple[float, float] = (1, 1)
 ) -> tuple[RoundOfGaps, ...]:
     """Run the gap analysis over the debates of one protocol.
 
@@ -93,7 +93,7 @@ def gaps_by_round(
     return tuple(by_round)
 
 
-def rounds_of(gaps: Floats) -> Iterator[tuple[int, NDArray[np.bool_], Floats, Units]]:
+def rounds_of(gaps: Floats) -> Iterator[tuple[int, NDArray[np.bool_], Floats, Integers]]:
     """Yield each round's number, which debates lasted so long, their gaps, and in how many rounds these had grown."""
     growths = growths_of(gaps)
     for place in range(gaps.shape[1]):
@@ -101,7 +101,7 @@ def rounds_of(gaps: Floats) -> Iterator[tuple[int, NDArray[np.bool_], Floats, Un
         yield place + 1, lasted, gaps[lasted, place], growths[lasted, place]
 
 
-def growths_of(gaps: Floats) -> Units:
+def growths_of(gaps: Floats) -> Integers:
     """Count up to each round the rounds in which each debate's gap grew; the first counts if its gap is above 0.
 
     >>> growths_of(np.array([[0.1, 0.1, 0.3, 0.2, 0.4]])).tolist()
@@ -133,7 +133,7 @@ class FinalGap(NamedTuple):
 
 
 def score_differentiation(
-    gaps: Mapping[str, Floats], units: Units, resampling: Resampling
+    gaps: Mapping[str, Floats], units: Integers, resampling: Resampling
 ) -> tuple[FinalGap, ...]:
     """Compare the mean gap of the first protocol with those of others, on the same items.
 
@@ -183,7 +183,7 @@ class RoundsNeeded(NamedTuple):
 
 
 def iteration_complexity(
-    rounds: Mapping[str, Floats], units: Units, resampling: Resampling
+    rounds: Mapping[str, Floats], units: Integers, resampling: Resampling
 ) -> tuple[RoundsNeeded, ...]:
     """Compare the rounds that protocols take until their gap reaches a threshold, on the same items.
 

@@ -17,7 +17,7 @@ from typing import Annotated, Generic, Literal, NamedTuple, TypeVar
 import numpy as np
 
 from ...state.errors import UsageError
-from ..statistics.alignment import Floats, Reasons, Units
+from ..statistics.alignment import Floats, Integers, Reasons
 from ..statistics.resampling import Resampling, Statistic
 from ..tables import Column, text_column
 from .comparison import PairwiseComparator
@@ -145,7 +145,7 @@ class _Side(NamedTuple):
     by_round: bool
     resampling: Resampling
 
-    def mean(self, values: Floats, chosen: Booleans | Units) -> Statistic:
+    def mean(self, values: Floats, chosen: Booleans | Integers) -> Statistic:
         """Return the mean of a figure of some of its verdicts."""
         return self.resampling.mean_interval(values, self.rows.clusters[chosen])[0]
 
@@ -219,7 +219,7 @@ def _gaps(label: str, rows: Verdicts, scores: Floats) -> Floats:
 
 def _shared(
     sides: Sequence[_Side], figures: Mapping[str, Floats]
-) -> tuple[dict[str, Floats], Units, dict[str, int]]:
+) -> tuple[dict[str, Floats], Integers, dict[str, int]]:
     """Return each judge's figures of the rows of which all judges have one, the rows' units, and why others lack one.
 
     Repeats of an item are paired one by one: the first of one judge with the first of the other.

@@ -148,4 +148,4 @@ def _rows(file: Path, whole: bool = False) -> tuple[str, Iterator[tuple[int, Map
         results = results_of(file).read()
         return f"{file / FILE}, result", enumerate(map(vars, results) if whole else results.heads(), start=1)
     rows = row_file(file)
-    return f"{file}, {rows.unit if file.is_file() else 'line'}", rows.rows()
+    return f"{file}, {rows.line_name if file.is_file() else 'line'}", rows.rows()

@@ -113,5 +113,7 @@ def _refuse_labels_off(dataset: Dataset, aspect: Aspect) -> None:
         label = item.label(aspect.name) if isinstance(item, ScoreItem) else None
         if label is not None and not aspect.low <= label <= aspect.high:
             problem = f"is {label:g}, off the scale {aspect.low:g} to {aspect.high:g}"
-            where = f"{dataset.location}, {dataset.unit} {line}: field 'human.{aspect.name}' of {item.id!r}"
+            where = (
+                f"{dataset.location}, {dataset.line_name} {line}: field 'human.{aspect.name}' of {item.id!r}"
+            )
             raise DataError(f"{where} {problem}; for another scale, name {remedy}")

@@ -41,7 +41,7 @@ class Dataset:
         read: a function that reads the items, each with its line number.
         limit: the number of first items that belong to the dataset; ``None``: all.
         family: the prefix of its aspects' full names, such as ``topical-chat``, where it is known.
-        unit: the unit that an item's number counts: ``line``, ``row`` or ``item``.
+        line_name: what an item's number counts: ``line``, ``row`` or ``item``.
         rule: how a comparison is measured against its labels.
         columns: the columns of the file that fields are taken from, where they have other names.
         chosen: which random sample of the file's items it holds; ``None``: all.
@@ -62,7 +62,7 @@ class Dataset:
     read: Reader = field(repr=False, compare=False)
     limit: int | None = None
     family: str | None = None
-    unit: str = "line"
+    line_name: str = "line"
     rule: TiePolicy = DEFAULT_TIE_POLICY
     columns: Mapping[str, str] = field(default_factory=dict)
     chosen: Sample | None = None
@@ -155,7 +155,7 @@ class Dataset:
         if size < 1:
             raise UsageError(f"a sample must have 1 item or more, got {size}")
         read, chosen = sampled(self.numbered, Sample(size, seed, of_group, spread))
-        survey = profile_items(read, self.name, self.unit)
+        survey = profile_items(read, self.name, self.line_name)
         return replace(self, read=read, survey=survey, limit=None, chosen=chosen)
 
     def shard(self, shard: Shard) -> Dataset:
@@ -172,20 +172,22 @@ class Dataset:
         if next(read(), None) is None:
             empty = f"shard {shard} of {self.name} is empty"
             raise UsageError(f"{empty}: there are fewer groups of items than shards")
-        return replace(self, read=read, survey=profile_items(read, self.name, self.unit), limit=None)
+        return replace(self, read=read, survey=profile_items(read, self.name, self.line_name), limit=None)
 
 
-def _in_memory(name: str, items: Iterable[Item], unit: str, longest: float = math.inf) -> Dataset:
+def _in_memory(name: str, items: Iterable[Item], line_name: str, longest: float = math.inf) -> Dataset:
     # Copied once: the items may come from an iterator, and every pass over the dataset must see the same ones.
     copies = tuple(items)
     read = partial(enumerate, copies, 1)
-    survey = profile_items(read, name, unit, longest)
+    survey = profile_items(read, name, line_name, longest)
     content = hashlib.sha256()
     # Item by item, each after a line feed: as one text they would be in memory twice.
     for number, item in enumerate(copies):
         content.update(b"\n" * (number > 0) + item.model_dump_json().encode())
     labels: Labels = "people" if survey.has_labels else "none"
-    return Dataset(name, survey.kind, labels, content.hexdigest()[:12], "in memory", survey, read, unit=unit)
+    return Dataset(
+        name, survey.kind, labels, content.hexdigest()[:12], "in memory", survey, read, line_name=line_name
+    )
 
 
 def find_item(dataset: Dataset, id: str) -> Item | None:
@@ -327,14 +329,14 @@ def _loaded(source: Source | None, located: LocatedFile, max_characters: int) ->
     files = [row_file(path, takes_text=source is not None) for path in located.paths]
     place = str(located.place)
     # In a dataset of several files, a line number would not say which file it is of: items are counted instead.
-    unit = files[0].unit if located.place == located.paths[0] else "item"
+    line_name = files[0].line_name if located.place == located.paths[0] else "item"
 
     def read() -> Iterator[Numbered]:
         rows = located.rows(files)
-        counted = enumerate((row for _, row in rows), start=1) if unit == "item" else rows
-        return parse_rows(counted, place, unit, columns=source is None)
+        counted = enumerate((row for _, row in rows), start=1) if line_name == "item" else rows
+        return parse_rows(counted, place, line_name, columns=source is None)
 
-    survey = profile_items(read, place, unit, max_characters)
+    survey = profile_items(read, place, line_name, max_characters)
     labels = source.labels if source else "people"
     digests = [file.digest for file in files]  # of what the pass above has read
     return Dataset(
@@ -346,7 +348,7 @@ def _loaded(source: Source | None, located: LocatedFile, max_characters: int) ->
         survey=survey,
         read=read,
         family=source.family if source else None,
-        unit=unit,
+        line_name=line_name,
         rule=source.rule if source else DEFAULT_TIE_POLICY,
     )
 

@@ -46,7 +46,7 @@ class RowFile:
     Attributes:
         path: the path of the file.
         digest: the digest of the decompressed content; empty before the first pass has come to the end.
-        unit: the unit that a row's number counts: ``line`` or ``row``.
+        line_name: what a row's number counts: ``line`` or ``row``.
 
     ``takes_text``: whether a ``.txt`` file may be read, as published datasets have them: each line that is not blank
     becomes a row ``{"text": ...}``.
@@ -60,7 +60,7 @@ class RowFile:
         self._version: tuple[int, int] | None = None
 
     @cached_property
-    def unit(self) -> str:
+    def line_name(self) -> str:
         """Return ``row`` for a JSON array, whose rows are counted from 1, else ``line``."""
         if self._name.endswith(".json"):
             # Where it cannot be read, the error is raised when the rows are.
@@ -101,7 +101,7 @@ class RowFile:
         """Yield the rows in the file's content."""
         if self._is_csv:
             yield from self._csv_rows(content)
-        elif self.unit == "row":
+        elif self.line_name == "row":
             rows = _parsed_json(content.read().decode(self.encoding), str(self.path))
             for number, row in enumerate(rows, start=1):
                 yield number, _named_fields(row, f"{self.path}, row {number}")
@@ -361,7 +361,7 @@ def checked(file: RowFile, *fields: str) -> Iterator[Row]:
     for line, row in file.rows():
         if missing := [field for field in fields if field not in row]:
             problem = f"field {missing[0]!r} is missing; the row has {', '.join(row)}"
-            raise DataError(f"{file.path}, {file.unit} {line}: {problem}")
+            raise DataError(f"{file.path}, {file.line_name} {line}: {problem}")
         yield line, row
 
 

@@ -99,7 +99,7 @@ def _named(frame: Frame) -> Iterator[Any]:
 class _TableFile(RowFile):
     """Reads a table that is no text, by a package made for its format; its rows are counted from 1."""
 
-    unit = "row"
+    line_name = "row"
 
     def _parsed(self, _content: object) -> Iterator[Row]:
         yield from enumerate(_TABLES[self.path.suffix.lower()](self.path), start=1)

@@ -245,17 +245,17 @@ Reader = Callable[[], Iterator[Numbered]]
 """Reads the items from the beginning, as often as it is called."""
 
 
-def parse_rows(rows: Iterable[Row], place: str, unit: str, columns: bool = False) -> Iterator[Numbered]:
+def parse_rows(rows: Iterable[Row], place: str, line_name: str, columns: bool = False) -> Iterator[Numbered]:
     """Yield the items in rows; ``columns`` says whether the user may name the columns that they are in."""
     for number, row in rows:
         if fault := unusable_character(row):
-            raise DataError(f"{place}, {unit} {number}: {fault}")
+            raise DataError(f"{place}, {line_name} {number}: {fault}")
         try:
             item = parse_item(row)
         except ValidationError as error:
-            raise DataError(f"{place}, {unit} {number}: {explain(error, row, columns)}") from error
+            raise DataError(f"{place}, {line_name} {number}: {explain(error, row, columns)}") from error
         except UsageError as error:
-            raise DataError(f"{place}, {unit} {number}: field 'messages': {error}") from error
+            raise DataError(f"{place}, {line_name} {number}: field 'messages': {error}") from error
         yield number, item
 
 
@@ -316,13 +316,15 @@ class DatasetProfile:
     aspects: dict[str, LabelRange] = field(default_factory=dict)
 
 
-def profile_items(read: Reader, name: str, unit: str = "line", longest: float = math.inf) -> DatasetProfile:
+def profile_items(
+    read: Reader, name: str, line_name: str = "line", longest: float = math.inf
+) -> DatasetProfile:
     """Check all items, one at a time, and return what is kept of them.
 
     Args:
         read: a function that reads the items.
         name: the name of the file, for messages.
-        unit: the unit that an item's number counts.
+        line_name: what an item's number counts.
         longest: how many characters the longest text of an item may have.
 
     Raises:
@@ -332,7 +334,7 @@ def profile_items(read: Reader, name: str, unit: str = "line", longest: float = 
     # Digests of 8 bytes in place of ids: a dataset of millions of items is checked for repeated ids in little memory.
     ids = array("Q")
     for number, item in read():
-        where = f"{name}, {unit} {number}"
+        where = f"{name}, {line_name} {number}"
         for of_field, text in item:
             if isinstance(text, str) and len(text) > longest:
                 long = f"field {of_field!r} has {len(text):,} characters, more than {longest:,}"
@@ -358,8 +360,8 @@ def profile_items(read: Reader, name: str, unit: str = "line", longest: float = 
     repeated, seen = set(values[counts > 1].tolist()), dict[str, int]()
     for number, item in read() if repeated else ():
         if item.id in seen:
-            where = f"{name}, {unit} {number}"
-            raise DataError(f"{where}: id {item.id!r} is already used in {unit} {seen[item.id]}")
+            where = f"{name}, {line_name} {number}"
+            raise DataError(f"{where}: id {item.id!r} is already used in {line_name} {seen[item.id]}")
         if digest(item.id) in repeated:
             seen[item.id] = number
     return profile

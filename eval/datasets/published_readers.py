@@ -206,7 +206,7 @@ def mt_bench_votes(files: Sequence[RowFile]) -> Iterator[Row]:
         winner = str(vote["winner"])
         # A tie has also been published as "tie (inconsistent)".
         if winner not in ("model_a", "model_b") and not winner.startswith("tie"):
-            where = f"{files[0].path}, {files[0].unit} {line}"
+            where = f"{files[0].path}, {files[0].line_name} {line}"
             raise DataError(f"{where}: field 'winner' is {winner!r}; expected model_a, model_b or tie")
         # The same two models may have been shown in the other order: such a vote is turned to the pair's own order.
         sides = "ab" if (vote["question_id"], vote["model_b"], vote["model_a"]) not in pairs else "ba"

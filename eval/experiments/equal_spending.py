@@ -8,13 +8,13 @@ from functools import partial
 from hashlib import blake2b
 from math import ceil, isfinite
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from ...state.errors import UsageError
 from ...state.transcript import USAGE_FIELDS
-from ..analysis.equal_cost import smaller_ensembles
+from ..analysis.equal_cost import Currency, smaller_ensembles
 from ..analysis.loading import JudgeAspectData, load_evaluations
 from ..analysis.verdict_columns import Side, Verdicts
 from ..results.config import option
@@ -23,12 +23,10 @@ from ..statistics.alignment import Floats
 from ..statistics.metrics import check_metric
 from ..statistics.resampling import Resampling
 
-Unit = Literal["tokens", "cost", "calls"]
-
 WORTH = 0.05
 """The smallest gain in the metric that counts as worth having, unless the user names another."""
 
-SPENT_FIELD: Mapping[Unit, str] = {"tokens": "tokens", "cost": "cost_usd", "calls": "calls"}
+SPENT_FIELD: Mapping[Currency, str] = {"tokens": "tokens", "cost": "cost_usd", "calls": "calls"}
 """The field of a usage, and of a result, that has what is spent."""
 
 _term = partial(option, panel="Comparison")
@@ -48,7 +46,7 @@ class Terms:
         resampling: how intervals are made.
 
     Raises:
-        UsageError: a unit or metric that does not exist, or a gain that is none.
+        UsageError: a currency or metric that does not exist, or a gain that is none.
 
     >>> Terms(by="euros")
     Traceback (most recent call last):
@@ -58,7 +56,7 @@ class Terms:
 
     against: str | Sequence[str] | None = _term(metavar="NAME,...")
     """Opponents. Default: single,ensemble: samples of a single judge, and an ensemble of identical judges."""
-    by: Unit = _term(metavar="tokens|cost|calls", default="tokens")  # noqa: RUF009 - likewise
+    by: Currency = _term(metavar="tokens|cost|calls", default="tokens")  # noqa: RUF009 - likewise
     """What the protocol and its opponents spend equal amounts of."""
     taken_from: str | Path | None = _term(metavar="DIR", name="--from")  # noqa: RUF009 - a field like the others
     """Folder of a finished run of the protocol, to use instead of judging again."""
@@ -82,9 +80,9 @@ class Terms:
             raise UsageError(f"worth must be 0 or more, a gain in the metric, got {self.worth:g}")
 
 
-def spending(rows: Verdicts, unit: Unit) -> Floats:
+def spending(rows: Verdicts, currency: Currency) -> Floats:
     """Return what each row took; NaN where a price is unknown."""
-    names = ("input_tokens", "output_tokens") if unit == "tokens" else (SPENT_FIELD[unit],)
+    names = ("input_tokens", "output_tokens") if currency == "tokens" else (SPENT_FIELD[currency],)
     total: Floats = rows.usage[:, [USAGE_FIELDS.index(name) for name in names]].sum(axis=1)
     return total
 
@@ -106,7 +104,7 @@ class Matched(NamedTuple):
     alike: bool
 
 
-def size_for(own: Evaluation, name: str, sampled: Evaluation, unit: Unit) -> int:
+def size_for(own: Evaluation, name: str, sampled: Evaluation, currency: Currency) -> int:
     """Return how many samples suffice to spend as much as a judge did, from what the first sample of each item took."""
     single = next(iter(sampled.manifest["signatures"]))
     judge, opponent = load_evaluations({name: (name, own), single: (single, sampled)})
@@ -115,15 +113,15 @@ def size_for(own: Evaluation, name: str, sampled: Evaluation, unit: Unit) -> int
         rows, samples = judge.by_aspect[aspect].rows, opponent.by_aspect[aspect].rows
         ones = samples.take(samples.repeat == 0)
         # On what both have judged: a run that was stopped, or failed somewhere, has less.
-        budget = spending(rows.take(np.isin(rows.keys, ones.keys)), unit).sum()
-        price = spending(ones.take(np.isin(ones.keys, rows.keys)), unit).sum()
+        budget = spending(rows.take(np.isin(rows.keys, ones.keys)), currency).sum()
+        price = spending(ones.take(np.isin(ones.keys, rows.keys)), currency).sum()
         if price > 0 and np.isfinite(budget):
             # Sums of floats that are equal may differ in the last digits.
             sizes.append(ceil(budget / price * (1 - 1e-9)))
     return max(sizes)
 
 
-def matched(data: JudgeAspectData, judge: Verdicts, unit: Unit) -> Matched | None:
+def matched(data: JudgeAspectData, judge: Verdicts, currency: Currency) -> Matched | None:
     """Match an opponent's first samples with the spending of a judge; ``None`` where no item was judged by both.
 
     Whole samples rarely come out even: of k and k + 1 samples, the more are taken on so many items as the budget
@@ -134,8 +132,8 @@ def matched(data: JudgeAspectData, judge: Verdicts, unit: Unit) -> Matched | Non
     if not shared.any():
         return None
     rows = [side.rows.take(shared) for side in sizes]
-    spent = [spending(of_size, unit) for of_size in rows]
-    budget = float(spending(judge.take(np.isin(judge.keys, rows[0].keys)), unit).sum())
+    spent = [spending(of_size, currency) for of_size in rows]
+    budget = float(spending(judge.take(np.isin(judge.keys, rows[0].keys)), currency).sum())
     affordable = [place for place, of_rows in enumerate(spent) if of_rows.sum() <= budget * (1 + 1e-9)]
     below = max(affordable, default=0)
     above = min(below + 1, len(rows) - 1)
@@ -153,4 +151,4 @@ def matched(data: JudgeAspectData, judge: Verdicts, unit: Unit) -> Matched | Non
     size = below + 1 + (float(takes_more.mean()) if above > below else 0.0)
     alike = len(rows) > 1 and all(np.array_equal(rows[0].judged, larger.judged) for larger in rows[1:])
     side = Side(data.judge.label, mixed, data.distances)
-    return Matched(side, size, float(spending(mixed, unit).sum()), budget, alike)
+    return Matched(side, size, float(spending(mixed, currency).sum()), budget, alike)

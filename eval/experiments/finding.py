@@ -208,4 +208,4 @@ def findings_of(study: Study) -> Iterator[Finding]:
         opponent = ensemble.source, ensemble.k, ensemble.label
         contest = Contest.of(match.subject, opponent, match.pairwise.shared, ratio, difference)
         label = match.judge if len(subjects) == 1 else f"{match.judge} on {match.subject}"
-        yield find(label, [contest], subject.metric, Terms(by=match.unit, resampling=study.resampling))
+        yield find(label, [contest], subject.metric, Terms(by=match.currency, resampling=study.resampling))

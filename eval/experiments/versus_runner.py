@@ -21,6 +21,7 @@ from ...nodes.sync_bridge import run_blocking
 from ..analysis.annotators import Annotators, compare_annotators
 from ..analysis.comparison import PairwiseComparator
 from ..analysis.diagnostics import Diagnosis, diagnose
+from ..analysis.equal_cost import Currency
 from ..analysis.loading import JudgeAspectData, LoadedJudge, load_evaluations
 from ..calls.call_pipeline import RunContext
 from ..calls.shutdown import Reason
@@ -39,7 +40,7 @@ from ..statistics.sample import paired_difference
 from ..statistics.significance import holm
 from ..tables.grid import Grid, columns_of, counts, text_column
 from .cell_metrics import AVERAGE
-from .equal_spending import Terms, Unit, matched, size_for
+from .equal_spending import Terms, matched, size_for
 from .finding import Contest, Finding, find
 from .opponents import Opponent
 from .versus_plan import VersusPlan, plan_versus
@@ -76,7 +77,7 @@ class Versus(ExperimentResult):
     file = "versus.json"
     protocol: str
     data: str
-    unit: Unit
+    unit: Currency
     metric: str
     finding: Finding
     findings: Mapping[str, Finding]
@@ -116,7 +117,7 @@ class VersusOptions(Options, RunLimits, total=False):
     """Names the terms of a comparison, what all its runs have in common, and the limits of all of them together."""
 
     against: str | Sequence[str] | None
-    by: Unit
+    by: Currency
     metric: str | None
     worth: float
     taken_from: str | Path | None

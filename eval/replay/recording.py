@@ -29,7 +29,7 @@ from ..datasets.items import About, CompareItem, Item, ScoreItem, explain
 from ..results.config import RunConfig
 from ..results.results import Key
 
-Unit = tuple[str, str | None]
+ItemAspect = tuple[str, str | None]
 """The id of an item and an aspect; a comparison has no aspect."""
 
 
@@ -49,7 +49,7 @@ class Recording(ABC):
     digest: str
     models: tuple[str, ...]
     dataset: Dataset
-    _units: Collection[Unit]
+    _item_aspects: Collection[ItemAspect]
     """What replies are recorded for, in their order; aspects are named without the prefix of a family."""
 
     @abstractmethod
@@ -58,7 +58,7 @@ class Recording(ABC):
 
     def __contains__(self, key: object) -> bool:
         """Tell whether any reply is recorded for an item and an aspect, or was tried to be had."""
-        return key in self._units
+        return key in self._item_aspects
 
     def aspects(self, dataset: Dataset, names: Sequence[str | Aspect]) -> list[Aspect]:
         """Return the aspects to judge in a dataset: those named, else the recorded ones.
@@ -66,8 +66,8 @@ class Recording(ABC):
         Raises:
             UsageError, DataError: as ``choose_aspects``.
         """
-        units = () if dataset.kind == "compare" else self._units
-        recorded = dict.fromkeys(aspect for _, aspect in units if aspect is not None)
+        item_aspects = () if dataset.kind == "compare" else self._item_aspects
+        recorded = dict.fromkeys(aspect for _, aspect in item_aspects if aspect is not None)
         return choose_aspects(dataset, list(names or recorded))
 
     @abstractmethod
@@ -261,17 +261,17 @@ ItemRows = dict[str, dict[str, Any]]
 """The fields of each recorded item, by its id."""
 
 
-def note_item(rows: ItemRows, unit: Unit, group: str | None, human: Any, known: About) -> None:
+def note_item(rows: ItemRows, item_aspect: ItemAspect, group: str | None, human: Any, known: About) -> None:
     """Note what a recording says of an item, as far as one aspect goes (``None`` for a comparison).
 
     Args:
         rows: the items noted so far.
-        unit: the item and the aspect.
+        item_aspect: the item and the aspect.
         group: the item's group.
         human: people's label.
         known: what a result repeats of the item.
     """
-    item, aspect = unit
+    item, aspect = item_aspect
     row = rows.setdefault(item, {"id": item, "group": group, "human": {} if aspect else None, "known": {}})
     row["known"][aspect or ""] = known
     if aspect is None:
@@ -280,14 +280,14 @@ def note_item(rows: ItemRows, unit: Unit, group: str | None, human: Any, known: 
         row["human"][aspect] = human
 
 
-def recorded_items(rows: ItemRows, units: Iterable[Unit], where: object) -> list[Item]:
+def recorded_items(rows: ItemRows, item_aspects: Iterable[ItemAspect], where: object) -> list[Item]:
     """Make the items, in the order in which they were noted.
 
     Raises:
         DataError: people's label is not of the kind that the item needs; names the recording ``where`` it is.
     """
     # A recording has texts or comparisons: the first tells for all.
-    kind = RecordedAnswers if next(iter(units))[1] is None else RecordedText
+    kind = RecordedAnswers if next(iter(item_aspects))[1] is None else RecordedText
     try:
         return [kind.model_validate(row) for row in rows.values()]
     except ValidationError as error:

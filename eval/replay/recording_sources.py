@@ -27,12 +27,12 @@ from ..results.folder import model_names, read_manifest, results_of
 from ..results.results import FILE, Key
 from ..statistics.tie_policy import TiePolicy
 from .recording import (
+    ItemAspect,
     ItemRows,
     Recorded,
     RecordedReply,
     Recording,
     TurnKey,
-    Unit,
     note_item,
     recorded_items,
     unasked,
@@ -49,7 +49,7 @@ class Line(BaseModel):
     the agent is the scorer. The round is 1 by default, and 0 for what comes before the first round of a debate.
 
     >>> line = Line(item="a", aspect="topical-chat/coherence", replies=["3", "2"], model="gpt-4", human=2.5)
-    >>> line.agent, line.round, line.unit
+    >>> line.agent, line.round, line.item_aspect
     ('scorer', 1, ('a', 'coherence'))
     """
 
@@ -87,7 +87,7 @@ class Line(BaseModel):
         return self
 
     @property
-    def unit(self) -> Unit:
+    def item_aspect(self) -> ItemAspect:
         """The item and the aspect that were judged."""
         return self.item, self.aspect and self.aspect.rpartition("/")[2]
 
@@ -119,15 +119,15 @@ class RecordedFile(Recording):
 
     def __init__(self, path: Path, only: Filter) -> None:
         file = RowFile(path)
-        self._units = self._replies = dict[Unit, dict[TurnKey, RecordedReply]]()
+        self._item_aspects = self._replies = dict[ItemAspect, dict[TurnKey, RecordedReply]]()
         self._names: dict[str, str] = {}
         # What the first line of an item says of it holds for all its aspects.
         rows, abouts = ItemRows(), dict[str, About]()
         family, models = "", dict[str, None]()
-        places: dict[tuple[Unit, TurnKey], Row] = {}
+        places: dict[tuple[ItemAspect, TurnKey], Row] = {}
         for number, row, line in _lines(file, only):
             place = f"{path}, line {number}"
-            turns = self._replies.setdefault(line.unit, {})
+            turns = self._replies.setdefault(line.item_aspect, {})
             if (line.aspect is None) != (next(iter(self._replies))[1] is None):
                 raise DataError(f"{place}: a file cannot mix lines with and without an aspect")
             if line.aspect is not None:
@@ -136,20 +136,20 @@ class RecordedFile(Recording):
                     raise DataError(f"{place}: a file cannot mix aspects of {family} and of {own}")
                 family = own or family
             known = abouts.setdefault(line.item, line.about())
-            note_item(rows, line.unit, line.group, line.human, known)
+            note_item(rows, line.item_aspect, line.group, line.human, known)
             if line.model is not None:
                 models.setdefault(line.model)
             for turn_key, reply in line.turns():
                 if turn_key in turns:
-                    raise _same(path, (number, row), places[line.unit, turn_key], turn_key)
+                    raise _same(path, (number, row), places[line.item_aspect, turn_key], turn_key)
                 turns[turn_key] = reply
-                places[line.unit, turn_key] = number, row
+                places[line.item_aspect, turn_key] = number, row
         if not rows:
             raise DataError(f"{path}: holds no recorded replies")
         query = "&".join(f"{name}={value}" for name, value in only.items())
         self.name = f"{path.name}?{query}" if query else path.name
         self.location, self.digest, self.models = str(path), file.digest, tuple(models)
-        dataset = Dataset.of(self.name, recorded_items(rows, self._units, path), family=family or None)
+        dataset = Dataset.of(self.name, recorded_items(rows, self._item_aspects, path), family=family or None)
         self.dataset = replace(dataset, digest=self.digest, location=self.location)
 
     def match(self, dataset: Dataset) -> None:
@@ -277,15 +277,15 @@ class PastRun(Recording):
         self._places: dict[Key, int] = {}
         recorded = self._manifest.get("aspects", ())
         self._aspects: dict[str, Aspect] = {row["name"]: Aspect.model_validate(row) for row in recorded}
-        self._units = dict[Unit, None]()
+        self._item_aspects = dict[ItemAspect, None]()
         rows: ItemRows = {}
         for place, head in enumerate(self._results.heads()):
             key = Key(head["item"], head["aspect"], head["protocol"], head["repeat"])
             self._places[key] = place
             # Protocols and repeats have the same labels: the first result of an item and aspect stands for all.
-            if key[:2] not in self._units:
+            if key[:2] not in self._item_aspects:
                 known = cast("About", {name: head[name] for name in About.__annotations__})
-                self._units[key[:2]] = None
+                self._item_aspects[key[:2]] = None
                 note_item(rows, key[:2], head["group"], head["human"], known)
         if not self._places:
             raise DataError(f"{folder}: holds no results to replay")
@@ -297,7 +297,9 @@ class PastRun(Recording):
         # What results say of the run's items, under the name of the data that they came from.
         about = self._manifest["data"]
         self.dataset = replace(
-            Dataset.of(about["name"], recorded_items(rows, self._units, folder), labels=about["labels"]),
+            Dataset.of(
+                about["name"], recorded_items(rows, self._item_aspects, folder), labels=about["labels"]
+            ),
             digest=about["digest"],
             location=about["location"],
             rule=TiePolicy.of(self._manifest),

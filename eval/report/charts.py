@@ -49,7 +49,7 @@ def numbers_of(study: Study) -> dict[str, int]:
     return {judge.label: number for number, judge in enumerate(study.judges)}
 
 
-UNITS = {"cost": "US dollars per judgement", "calls": "model calls per judgement"}
+PER_JUDGEMENT = {"cost": "US dollars per judgement", "calls": "model calls per judgement"}
 MANY = 10
 """Up to this many points, each gets a label even if it overlaps another."""
 
@@ -59,7 +59,7 @@ def frontiers(study: Study) -> Iterator[Picture]:
     for frontier in study.frontiers:
         if not frontier.points:
             continue
-        title = f"{MEASURES[frontier.measure]} over {UNITS[frontier.unit]}, {frontier.subject}"
+        title = f"{MEASURES[frontier.measure]} over {PER_JUDGEMENT[frontier.currency]}, {frontier.subject}"
         placed = ((point.label, *point.place) for point in frontier.points)
         points = "; ".join(f"{label} {agreement:.3f} at {spent:.4g}" for label, spent, agreement in placed)
         best = ", ".join(point.label for point in frontier.frontier)
@@ -108,7 +108,7 @@ def frontier_figure(frontier: Frontier, numbers: Mapping[str, int]) -> Figure:
     else:
         axes.set_xlim(left=0)
     axes.margins(x=0.12)
-    axes.set(xlabel=UNITS[frontier.unit], ylabel=MEASURES[frontier.measure])
+    axes.set(xlabel=PER_JUDGEMENT[frontier.currency], ylabel=MEASURES[frontier.measure])
     axes.set_title(plain(frontier.subject), loc="left")
     short = distinguishing_names([point.label for point in frontier.points])
     named = [(point, plain(name)) for point, name in zip(frontier.points, short, strict=True)]

@@ -185,7 +185,7 @@ def matchings(study: Study) -> Iterator[Grid]:
         matches = [match for match in study.matching.matches if match.subject == subject.label]
         if not matches:
             continue
-        currency, measure = matches[0].unit, subject.metric
+        currency, measure = matches[0].currency, subject.metric
         own = replace(_DIFFERENCE["first"], name=MEASURES[measure])
         figures = _DIFFERENCE | {"first": own, "second": Column("ensemble's value")}
         of_match = value_at(measure, attrgetter("pairwise.differences"))

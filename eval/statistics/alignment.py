@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-Units = NDArray[np.intp]
+Integers = NDArray[np.intp]
 """The number of each row's unit, counted from 0."""
 
 Reasons = Mapping[str, int]
@@ -23,7 +23,7 @@ FAILED, UNJUDGED, UNLABELLED, NO_NUMBER = "failed", "not judged", "no label", "n
 """Reasons for which a row of results does not count."""
 
 
-def number_groups(groups: Sequence[Hashable] | NDArray[Any]) -> Units:
+def number_groups(groups: Sequence[Hashable] | NDArray[Any]) -> Integers:
     """Number the groups from 0, in the order in which they first occur.
 
     Args:
@@ -44,7 +44,7 @@ def number_groups(groups: Sequence[Hashable] | NDArray[Any]) -> Units:
     return np.fromiter(in_order, dtype=np.intp, count=len(groups))
 
 
-def number_units(groups: Sequence[Hashable | None]) -> Units:
+def number_units(groups: Sequence[Hashable | None]) -> Integers:
     """Number what the bootstrap draws: each group, and each row that has none (``None``) by itself.
 
     >>> number_units(["a", None, "a", None])
@@ -54,7 +54,7 @@ def number_units(groups: Sequence[Hashable | None]) -> Units:
     return number_groups([(row,) if group is None else ("group", group) for row, group in enumerate(groups)])
 
 
-def unit_count(units: Units) -> int:
+def unit_count(units: Integers) -> int:
     """Return how many units there are, of numbers from 0 without gaps; 0 without rows."""
     # The initial value stands for the greatest of no rows, which has no maximum.
     return int(units.max(initial=-1)) + 1

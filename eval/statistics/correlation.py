@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .alignment import Floats, Units, ratio, unit_count
+from .alignment import Floats, Integers, ratio, unit_count
 from .resampling import AT_ONCE, ByteWeights, Resampling, split_resamples
 
 # The share of its squares that a resample must keep as spread: below it, subtracting sums loses three digits or more.
@@ -60,7 +60,7 @@ def _centred(x: Floats) -> Floats:
 class _Resampled:
     """Computes a coefficient of resamples, some at a time."""
 
-    def __init__(self, x: Floats, y: Floats, units: Units) -> None:
+    def __init__(self, x: Floats, y: Floats, units: Integers) -> None:
         self._width = len(x)
 
     def __call__(self, weights: NDArray[Any]) -> Floats:
@@ -78,7 +78,7 @@ class ResampledPearson(_Resampled):
     alike, and that one was not drawn); such a resample is laid out row by row, and computed by itself.
     """
 
-    def __init__(self, x: Floats, y: Floats, units: Units) -> None:
+    def __init__(self, x: Floats, y: Floats, units: Integers) -> None:
         self._x, self._y, self._units = x, y, units
         a, b = _centred(x), _centred(y)
         columns = (np.ones(len(x)), a, b, a * a, b * b, a * b)
@@ -118,7 +118,7 @@ class ResampledSpearman(_Resampled):
     Ranks are centred at once; they and all their products are whole numbers and quarters, which add up without error.
     """
 
-    def __init__(self, x: Floats, y: Floats, units: Units) -> None:
+    def __init__(self, x: Floats, y: Floats, units: Integers) -> None:
         super().__init__(x, y, units)
         self._x, self._y = _RankedColumn(x, units), _RankedColumn(y, units)
         self._y_values_by_x = self._y.values[self._x.order]
@@ -141,7 +141,7 @@ class _RankedColumn:
         lengths: how many rows have each distinct value.
     """
 
-    def __init__(self, x: Floats, units: Units) -> None:
+    def __init__(self, x: Floats, units: Integers) -> None:
         self.order = np.argsort(x, kind="stable")
         self.values = np.unique(x, return_inverse=True)[1]
         self._units = units[self.order]
@@ -182,7 +182,7 @@ class ResampledTau(_Resampled):
     All numbers in these sums are whole.
     """
 
-    def __init__(self, x: Floats, y: Floats, units: Units) -> None:
+    def __init__(self, x: Floats, y: Floats, units: Integers) -> None:
         super().__init__(x, y, units)
         x_ranks, ranks = (np.unique(column, return_inverse=True)[1] for column in (x, y))
         # The column with fewer values has fewer bits; which of the two comes first makes no difference to tau.
@@ -193,7 +193,7 @@ class ResampledTau(_Resampled):
         x_ranks, ranks, self._units = x_ranks[order], ranks[order], units[order]
         self._x_starts = _starts(x_ranks)
         self._both_starts = np.union1d(self._x_starts, _starts(ranks))
-        self._bits: list[tuple[Units, Units, Units, Units, Units]] = []
+        self._bits: list[tuple[Integers, Integers, Integers, Integers, Integers]] = []
         for bit in reversed(range(int(ranks.max()).bit_length())):
             ones = (ranks >> bit) & 1
             starts, zeros, up_to = _starts(ranks >> (bit + 1)), np.flatnonzero(ones == 0), np.cumsum(ones)
@@ -225,12 +225,12 @@ class ResampledTau(_Resampled):
         return ratio(difference, np.sqrt(untied)).clip(-1, 1)
 
 
-def _starts(ordered: Units) -> Units:
+def _starts(ordered: Integers) -> Integers:
     """Return where runs of equal numbers, counted from 0, begin."""
     return np.flatnonzero(np.diff(ordered, prepend=-1))
 
 
-def _tied(drawn: Floats, starts: Units) -> Floats:
+def _tied(drawn: Floats, starts: Integers) -> Floats:
     """Sum the squared counts of runs of rows: the ordered pairs, with themselves, that are tied."""
     squares: Floats = np.square(np.add.reduceat(drawn, starts, axis=0)).sum(axis=0)
     return squares
@@ -253,14 +253,14 @@ class FewValues:
         units: of each row, what it is drawn with.
     """
 
-    def __init__(self, x: Floats, y: Floats, pair: Units, units: Units) -> None:
+    def __init__(self, x: Floats, y: Floats, pair: Integers, units: Integers) -> None:
         pairs, pair = np.unique(pair, return_inverse=True)
         self.x, self.y = x[pairs // len(y)], y[pairs % len(y)]
-        self.units: Units = np.arange(len(pairs))
+        self.units: Integers = np.arange(len(pairs))
         self._table = count_table(units, pair, (unit_count(units), len(pairs)))
 
     @classmethod
-    def of(cls, x: Floats, y: Floats, units: Units) -> FewValues | None:
+    def of(cls, x: Floats, y: Floats, units: Integers) -> FewValues | None:
         """Return the pairs of two columns; ``None`` where there are not much fewer of them than rows."""
         (xs, x_numbers), (ys, y_numbers) = (np.unique(column, return_inverse=True) for column in (x, y))
         few = _ROWS_A_PAIR * len(xs) * len(ys) <= len(x)
@@ -273,7 +273,7 @@ class FewValues:
             yield np.ascontiguousarray((self._table @ part.T.astype(float)).T)
 
 
-def count_table(units: Units, codes: Units, shape: tuple[int, int]) -> Any:
+def count_table(units: Integers, codes: Integers, shape: tuple[int, int]) -> Any:
     """Count how often each unit has each of some codes: shape (codes, units), sparse where it would be large."""
     if (cells := shape[0] * shape[1]) <= _TABLE_CELLS:
         return np.bincount(codes * shape[0] + units, minlength=cells).reshape(shape[::-1]).astype(float)
@@ -302,7 +302,7 @@ def correlation(name: str, x: Floats, y: Floats) -> float | None:
 
 
 def resampled_correlations(
-    names: Sequence[str], x: Floats, y: Floats, units: Units, resampling: Resampling
+    names: Sequence[str], x: Floats, y: Floats, units: Integers, resampling: Resampling
 ) -> dict[str, Floats]:
     """Compute correlations over rows in each resample of units; the resamples are drawn once for all of them.
 
@@ -335,7 +335,7 @@ def resampled_correlations(
     return {name: np.concatenate(parts) for name, parts in resampled.items()}
 
 
-def correlations_within(name: str, x: Floats, y: Floats, groups: Units) -> Floats:
+def correlations_within(name: str, x: Floats, y: Floats, groups: Integers) -> Floats:
     """Compute the correlation within each group, of shape (groups,); NaN for a group that has none.
 
     Small groups of one size are computed together, as lines of a table: a call of numpy for each of thousands of

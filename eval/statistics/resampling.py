@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from .alignment import Floats, Units, number_groups
+from .alignment import Floats, Integers, number_groups
 
 Weights = NDArray[np.int64]
 """How often each resample drew each unit: (resamples, units)."""
@@ -171,7 +171,7 @@ class Resampling:
         unseen = share_interval(np.zeros(clusters), np.ones(clusters), self).high or 0.0
         return Statistic(value, value - reach * unseen, value + reach * unseen)
 
-    def mean_interval(self, values: Floats, units: Units | None = None) -> tuple[Statistic, float | None]:
+    def mean_interval(self, values: Floats, units: Integers | None = None) -> tuple[Statistic, float | None]:
         """Return the mean over rows with Student's interval over units, and the two-sided p-value that it is 0.
 
         Of fewer than ``FEWEST_UNITS`` units there is neither. The standard error is that of a ratio of two sums over
@@ -294,14 +294,14 @@ def share_interval(right: Floats, votes: Floats, resampling: Resampling) -> Stat
     return Statistic(share, 0.0 if low < 1e-12 else low, 1.0 if high > 1 - 1e-12 else high)
 
 
-def share_of_rows(right: NDArray[np.bool_] | Floats, units: Units, resampling: Resampling) -> Statistic:
+def share_of_rows(right: NDArray[np.bool_] | Floats, units: Integers, resampling: Resampling) -> Statistic:
     """Return the share of rows of which something holds, or half of it, with the score interval over units."""
     units = number_groups(units)
     sums, sizes = np.bincount(units, right), np.bincount(units)
     return share_interval(sums.astype(float), sizes.astype(float), resampling)
 
 
-def mean_statistic(values: NDArray[Any], units: Units, resampling: Resampling) -> Statistic:
+def mean_statistic(values: NDArray[Any], units: Integers, resampling: Resampling) -> Statistic:
     """Return a mean over rows with its interval over units, that of a share where all values are 0 or 1."""
     if np.isin(values, (0, 1)).all():
         return share_of_rows(values.astype(bool), units, resampling)

@@ -22,7 +22,7 @@ from itertools import chain
 import numpy as np
 
 from ...state.tasks import TaskKind
-from .alignment import Floats, Units, number_groups, ratio
+from .alignment import Floats, Integers, number_groups, ratio
 from .chance_corrected import accuracies, kappas
 from .correlation import correlation, correlations_within, resampled_correlations
 from .metrics import METRICS
@@ -78,7 +78,7 @@ class Sample:
     kind: TaskKind
     judged: Floats
     human: Floats
-    clusters: Units
+    clusters: Integers
     grouped: bool
     resampling: Resampling
     ties: Ties = "class"

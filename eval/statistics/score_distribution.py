@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .alignment import Floats, Units, number_groups, unit_count
+from .alignment import Floats, Integers, number_groups, unit_count
 from .resampling import Resampling, Statistic, none_if_nan, share_interval
 
 _STEPS, _MOST_STEPS = 10, 1000
@@ -44,7 +44,7 @@ class ScoreDistribution(NamedTuple):
 
 
 def score_distribution(
-    scores: Floats, people: Floats, units: Units, scale: tuple[float, float], resampling: Resampling
+    scores: Floats, people: Floats, units: Integers, scale: tuple[float, float], resampling: Resampling
 ) -> ScoreDistribution:
     """Return the distribution of a judge's scores beside people's.
 

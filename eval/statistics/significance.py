@@ -23,7 +23,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from ...state.errors import UsageError
-from .alignment import Floats, Units
+from .alignment import Floats, Integers
 from .correlation import correlation
 from .resampling import Statistic, mean_or_none, student_interval
 
@@ -62,12 +62,12 @@ def paired_t_test(first: Floats, second: Floats, confidence: float = 0.95) -> tu
     return Statistic(mean, low, high), Test(mean / error, p)
 
 
-def independent(units: Units) -> bool:
+def independent(units: Integers) -> bool:
     """Tell whether no two rows share a unit (a group, or an item), so that a test for independent rows may be made."""
     return len(np.unique(units)) == len(units)
 
 
-def sign_test(first: int, second: int, units: Units) -> float | None:
+def sign_test(first: int, second: int, units: Integers) -> float | None:
     """Return the exact two-sided p-value of the binomial test of one half.
 
     Args:

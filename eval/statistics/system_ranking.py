@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...state.errors import UsageError
-from .alignment import Floats, Units, number_groups, unit_count
+from .alignment import Floats, Integers, number_groups, unit_count
 from .correlation import STATISTICS, correlation
 from .resampling import Resampling, Statistic, Weights, none_if_nan
 
@@ -48,7 +48,12 @@ class SystemRanking(NamedTuple):
 
 
 def rank_by_scores(
-    names: Sequence[str], systems: Units, judged: Floats, human: Floats, units: Units, resampling: Resampling
+    names: Sequence[str],
+    systems: Integers,
+    judged: Floats,
+    human: Floats,
+    units: Integers,
+    resampling: Resampling,
 ) -> SystemRanking:
     """Compare a judge's mean scores of systems with people's.
 
@@ -77,7 +82,12 @@ def rank_by_scores(
 
 
 def rank_by_verdicts(
-    names: Sequence[str], pairs: Units, judged: Floats, human: Floats, units: Units, resampling: Resampling
+    names: Sequence[str],
+    pairs: Integers,
+    judged: Floats,
+    human: Floats,
+    units: Integers,
+    resampling: Resampling,
 ) -> SystemRanking:
     """Rank systems by who beat whom, by the judge and by people.
 
@@ -109,7 +119,7 @@ def rank_by_verdicts(
     return _ranking(shown, sides, problem)
 
 
-def _counted(human: Floats) -> Units:
+def _counted(human: Floats) -> Integers:
     """Return the rows that count: those with people's label, or all where none has one."""
     # Judge and people must be ranked from the same rows, or their figures could not be compared.
     labelled = np.flatnonzero(~np.isnan(human))
@@ -151,13 +161,13 @@ class _Games:
         systems: how many there are.
     """
 
-    def __init__(self, pairs: Units, winners: Floats, units: Units, systems: int) -> None:
+    def __init__(self, pairs: Integers, winners: Floats, units: Integers, systems: int) -> None:
         self._units, self._systems = units, systems
         # evalica's ``Winner``: Draw 0, X 1, Y 2, where the codes are 0 and 1 for the answers, and 2 for a tie.
         games = np.column_stack([pairs, (np.nan_to_num(winners).astype(np.intp) + 1) % 3])
         # One weighted game for all that are alike, so that the cost of a fit does not grow with the rows.
         self._kinds, kind = np.unique(games, axis=0, return_inverse=True)
-        self._kind: Units = kind.reshape(-1)
+        self._kind: Integers = kind.reshape(-1)
 
     def figures(self, resampling: Resampling) -> list[Statistic]:
         """Return each system's strength with its interval."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from jurygraph.eval import evaluate, load_dataset
-from jurygraph.eval.analysis import People, Study
+from jurygraph.eval.analysis import AnnotatorRates, Study
 from jurygraph.eval.analysis.leaderboard import gain
 from jurygraph.eval.analysis.loading import load_runs
 from jurygraph.eval.analysis.pooled_gains import PooledGains
@@ -126,7 +126,7 @@ def test_where_nothing_can_be_said_nothing_is(tmp_path: Path, results: list[Resu
     beside = [result.model_copy(update={"protocol": "single"}) for result in results]
     kind = "compare" if results[0].winner else "score"
     folder = run_folder(tmp_path / "run", [*results, *beside], kind=kind)
-    study = Study.of(folder, people=People(price_usd=1), resampling=FEW)
+    study = Study.of(folder, people=AnnotatorRates(price_usd=1), resampling=FEW)
     for standing in study.leaderboard.standings:
         assert all(found.value is None for found in standing.measures.values())
     [pair] = study.comparison.pairwise
@@ -165,7 +165,7 @@ def test_a_metric_has_no_calls_and_no_distances(tmp_path: Path) -> None:
 # --- costs ---------------------------------------------------------------------------------------------------------
 def test_people_cost_what_they_are_said_to_cost(tmp_path: Path) -> None:
     results = noisy("debate", 1, calls=3, cost_usd=0.25, seconds=2.0)
-    people = People(price_usd=0.5, minutes=2, annotators=3)
+    people = AnnotatorRates(price_usd=0.5, minutes=2, annotators=3)
     judge, humans = study_of(tmp_path, results, people=people).costs.rows
     assert (judge.cost_usd, judge.cost_each, judge.calls_each, judge.seconds) == (10.0, 0.25, 3.0, 80.0)
     assert (humans.judgements, humans.cost_usd, humans.cost_each) == (40, 60.0, 1.5)
@@ -183,7 +183,7 @@ def test_an_unknown_price_is_no_price(tmp_path: Path) -> None:
 @pytest.mark.parametrize("bad", [{"price_usd": -1}, {"minutes": float("nan")}, {"annotators": 0}])
 def test_people_who_cannot_be_so(bad: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match=f"people: {next(iter(bad))} must be"):
-        People(**bad)
+        AnnotatorRates(**bad)
 
 
 def test_the_same_runs_give_the_same_study_whatever_the_order_of_their_lines(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from jurygraph.eval.statistics.chance_corrected import Level, krippendorff_alpha
-from jurygraph.eval.statistics.resampling import FEWEST_UNITS, Resampling, Statistic, share_of_rows
+from jurygraph.eval.statistics.resampling import FEWEST_CLUSTERS, Resampling, Statistic, share_of_rows
 from jurygraph.eval.statistics.sample import Sample, paired_difference
 from jurygraph.eval.statistics.score_distribution import ScoreDistribution, score_distribution
 from numpy.typing import NDArray
@@ -259,7 +259,7 @@ def test_means_within_groups_are_tested_as_scipy_tests_a_mean(columns: Columns) 
             if min(np.ptp(column[groups == group]) for column in (good, poor, human)) > 0
         ]
     )
-    assert len(each) >= FEWEST_UNITS
+    assert len(each) >= FEWEST_CLUSTERS
     found, p = difference(rated(good, human, groups), rated(poor, human, groups), "group_spearman")
     test = stats.ttest_rel(each[:, 0], each[:, 1])
     interval = test.confidence_interval(0.95)
@@ -302,4 +302,4 @@ def test_from_ten_groups_on_there_are_intervals_and_p_values(groups: int) -> Non
     for metric in ("spearman", "group_spearman"):
         apart, p = difference(one, other, metric)
         there = {one.statistic(metric).low is not None, apart.low is not None, p is not None}
-        assert there == {groups >= FEWEST_UNITS}
+        assert there == {groups >= FEWEST_CLUSTERS}

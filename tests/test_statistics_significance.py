@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from jurygraph.eval.analysis.leaderboard import gain
-from jurygraph.eval.statistics.alignment import number_units
+from jurygraph.eval.statistics.alignment import number_clusters
 from jurygraph.eval.statistics.resampling import Resampling, Statistic
 from jurygraph.eval.statistics.significance import (
     binomial_test,
@@ -163,7 +163,7 @@ def codes(rows: list[Row], field: str) -> np.ndarray:
 def ranked(rows: list[Row], resampling: Resampling = FEW) -> SystemRanking:
     names = sorted({name for row in rows for name in row["systems"]})
     pairs = np.array([[names.index(name) for name in row["systems"]] for row in rows]).reshape(-1, 2)
-    units = number_units([row.get("group") for row in rows])
+    units = number_clusters([row.get("group") for row in rows])
     return rank_by_verdicts(
         names, pairs.astype(np.intp), codes(rows, "winner"), codes(rows, "human"), units, resampling
     )

@@ -11,7 +11,7 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from ..statistics.alignment import Floats, Integers
+from ..statistics.alignment import Floats, Ints
 from ..statistics.chance_corrected import Level, krippendorff_alpha
 from ..statistics.metrics import METRICS
 from ..statistics.resampling import Resampling, Statistic, mean_or_none
@@ -198,7 +198,7 @@ def alphas_of(data: JudgeAspectData, resampling: Resampling) -> Alphas:
     rows = data.rows
     level: Level = "interval" if data.subject.kind == "score" else "nominal"
 
-    def alpha(ratings: Iterable[Sequence[Hashable]], clusters: Integers) -> Statistic:
+    def alpha(ratings: Iterable[Sequence[Hashable]], clusters: Ints) -> Statistic:
         return krippendorff_alpha(ratings, level, clusters.tolist(), resampling).alpha
 
     several = rows.take(rows.agent_count > 1)

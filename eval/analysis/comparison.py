@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..statistics.alignment import Floats, Integers, grouped
+from ..statistics.alignment import Floats, Ints, grouped
 from ..statistics.metrics import of_kind
 from ..statistics.resampling import Resampling, caution
 from ..statistics.sample import Difference, Pair, Sample, paired_difference, same_clusters
@@ -50,7 +50,7 @@ class PairwiseComparison:
             Positive differences are in the first's favour.
         differences: by measure; of means without interval and p where subjects have labels on different items, so that
             they share no resamples.
-        units: what resamples were drawn from: groups, or items where there are none. Of few (``FEWEST_UNITS``),
+        units: what resamples were drawn from: groups, or items where there are none. Of few (``FEWEST_CLUSTERS``),
             there is no p-value. Of means without common resamples it is 0.
         with_base: whether the second is the base.
         shared: rows that counted. This and what follows is of a single subject.
@@ -117,7 +117,7 @@ class PairwiseComparator:
     subject: Subject
     resampling: Resampling
     data: list[JudgeAspectData] = field(default_factory=list)
-    items: Integers | None = None
+    items: Ints | None = None
     _samples: dict[tuple[str, bytes], Sample] = field(default_factory=dict)
 
     @property
@@ -229,8 +229,8 @@ def compare(comparators: Sequence[PairwiseComparator], bases: Mapping[str, str])
             parts = zip(of_dataset, of_subjects, strict=True)
             samples = [comparator.samples(sides[first], sides[second]) for comparator, sides in parts]
             differences = {name: paired_difference(samples, name) for name in of_kind("score")}
-            units = samples[0][0].count if same_clusters(chain(*samples)) else 0
-            compared.append(PairwiseComparison(digest, first, second, differences, units))
+            clusters = samples[0][0].count if same_clusters(chain(*samples)) else 0
+            compared.append(PairwiseComparison(digest, first, second, differences, clusters))
         averages += adjusted(compared, base)
     return Comparison(tuple(pairwise), tuple(_notes(pairwise)), tuple(averages))
 

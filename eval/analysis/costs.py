@@ -17,7 +17,7 @@ from .judges import Judge
 
 
 @dataclass(frozen=True)
-class People:
+class AnnotatorRates:
     """States what human annotation takes, in the user's own figures (ChatEval, 2024, appendix E; DEBATE, E.1).
 
     Attributes:
@@ -81,7 +81,7 @@ class Costs(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-def costs(judges: Sequence[Judge], people: People | None) -> Costs:
+def costs(judges: Sequence[Judge], people: AnnotatorRates | None) -> Costs:
     """Make a row for each judge, then for each dataset one for people on as much as its longest run judged."""
     rows = []
     for judge in judges:

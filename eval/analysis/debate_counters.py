@@ -23,7 +23,7 @@ from ...state.aggregation import winner_by_mean
 from ...state.verdict_warnings import ASKED_AGAIN, COPIED, HEALTH, UNREAD_SAMPLES, VOID_VOTE, kind_of
 from ..results.evaluation import Mean
 from ..results.results import NumberRows, Result
-from ..statistics.alignment import Floats, Integers, number_groups, ratio, unit_count
+from ..statistics.alignment import Floats, Ints, code_count, number_groups, ratio
 from ..statistics.resampling import Resampling, Statistic, Weights, share_of_rows
 from ..statistics.significance import sign_test
 from ..tables.grid import Column, counts, share_column, text_column
@@ -240,11 +240,11 @@ class ConformityCounter:
             # In the order in which they last spoke: somebody may have given no value in this round.
             latest = {agent: value for agent, value in latest.items() if agent not in values} | values
 
-    def conformity(self, units: Integers) -> Conformity | None:
+    def conformity(self, clusters: Ints) -> Conformity | None:
         """Return what was counted; ``None`` where there was no such discussion.
 
         Args:
-            units: of each verdict, what it was drawn with.
+            clusters: of each verdict, what it was drawn with.
         """
         n, changes, towards, away = (self._counts[name] for name in ("n", "changes", "towards", "away"))
         if not n:
@@ -254,7 +254,7 @@ class ConformityCounter:
             changes,
             towards,
             away,
-            p=sign_test(towards, away, units),
+            p=sign_test(towards, away, clusters),
             towards_previous=None if self._together else self._counts["towards_previous"],
             start_equal=self._counts["start_equal"] / n,
             end_equal=self._counts["end_equal"] / n,
@@ -313,11 +313,11 @@ class ObjectionCounter:
         right, objected, clusters = (shown[field] for field in ("right", "objected", "cluster"))
         if not right.any() or right.all():
             return None
-        units = number_groups(clusters)
-        count = unit_count(units)
+        clusters = number_groups(clusters)
+        count = code_count(clusters)
         # Of each cluster: wrong scores, those objected to, right scores, those objected to.
         kinds = (~right, ~right & objected, right, right & objected)
-        sums = np.stack([np.bincount(units, rows) for rows in kinds], axis=1)
+        sums = np.stack([np.bincount(clusters, rows) for rows in kinds], axis=1)
 
         def difference(weights: Weights) -> Floats:
             wrong, to_wrong, of_right, to_right = (weights @ sums).T

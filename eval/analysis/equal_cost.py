@@ -57,7 +57,7 @@ class EqualCostMatch(NamedTuple):
     Attributes:
         judge, subject: their labels.
         ensemble: what it is compared with.
-        currency: which of the two was matched.
+        currency: what both spent as much of as can be.
         spent, ensemble_spent: in that currency, a judgement.
         pairwise: judge (first) against ensemble (second), as in ``comparison``; p-values are adjusted over all
             matches on the subject.
@@ -107,21 +107,21 @@ def match(comparators: Sequence[PairwiseComparator]) -> EqualCostComparison:
     unmatched: list[str] = []
     without: list[PairwiseComparator] = []
     for comparator in comparators:
-        offers: list[_Offer] = []
+        candidates: _Candidates = []
         for data in filter(holds_ensembles, comparator.data):
             sides = list(smaller_ensembles(data))
             for k, side in enumerate(sides, start=1):
                 agreement = comparator.labelled_sample(side).statistic(comparator.subject.metric)
                 whose = side.label, data.judge.label, comparator.subject.label
                 ensemble = EnsembleOf(*whose, k, side.rows.usage_totals, agreement)
-                offers.append((data, len(sides), side, ensemble))
+                candidates.append((data, len(sides), side, ensemble))
                 ensembles.append(ensemble)
-        if not offers:
+        if not candidates:
             without.append(comparator)
             continue
         currency = currency_of([data.usage for data in comparator.data])
         others = [data for data in comparator.data if data.judge.protocol not in ensemble_protocols()]
-        tried = [_matched(comparator, data, offers, currency) for data in others]
+        tried = [_matched(comparator, data, candidates, currency) for data in others]
         matched = [outcome for outcome in tried if isinstance(outcome, EqualCostMatch)]
         # p-values hold for all matches on one subject together.
         pairwise = adjusted([match.pairwise for match in matched])
@@ -132,18 +132,17 @@ def match(comparators: Sequence[PairwiseComparator]) -> EqualCostComparison:
         # An ensemble as expensive as the most expensive judge.
         calls = max(data.usage.calls_each or 0.0 for comparator in subjects for data in comparator.data)
         missing = f"{name}: no equal-cost baseline, because no run has an ensemble of single judges"
-        remedy = f"to make one, with all smaller ones: {_command(subjects[-1], calls)}"
-        notes.append(f"{missing}; {remedy}")
+        notes.append(f"{missing}; to make one, with all smaller ones: {_command(subjects[-1], calls)}")
     notes += dict.fromkeys([*_far_below(comparators, matches), *unmatched])
     return EqualCostComparison(tuple(ensembles), tuple(matches), tuple(notes))
 
 
-_Offer = tuple[JudgeAspectData, int, Side, EnsembleOf]
-"""An ensemble that others may be matched with: of a run that has so many judges, the first of them."""
+_Candidates = list[tuple[JudgeAspectData, int, Side, EnsembleOf]]
+"""Ensembles that others may be matched with: of a run that has so many judges, the first of them."""
 
 
 def _matched(
-    comparator: PairwiseComparator, data: JudgeAspectData, offers: Sequence[_Offer], currency: Currency
+    comparator: PairwiseComparator, data: JudgeAspectData, candidates: _Candidates, currency: Currency
 ) -> EqualCostMatch | str | None:
     """Return the match, or why there is none; ``None`` for a judge that spent nothing or judged nothing."""
     price, label = cost_of(data.usage, currency), data.judge.label
@@ -151,14 +150,14 @@ def _matched(
         return None
     affordable = [
         (cost, judges, side, ensemble)
-        for source, judges, side, ensemble in offers
+        for source, judges, side, ensemble in candidates
         if source is not data
         and (cost := cost_of(ensemble.usage, currency)) is not None
         and cost <= price * (1 + _SLACK)
     ]
     if not affordable:
         # Where the only ensembles are parts of this very run, it has nothing to be compared with.
-        if all(source is data for source, *_ in offers):
+        if all(source is data for source, *_ in candidates):
             return None
         return f"{label} on {comparator.subject.label}: spends less than a single judge of any ensemble here"
     # Of several that cost as much, the one from the largest run.

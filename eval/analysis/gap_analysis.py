@@ -19,7 +19,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..statistics.alignment import Floats, Integers
+from ..statistics.alignment import Floats, Ints
 from ..statistics.resampling import Resampling, Statistic, share_of_rows
 from ..statistics.significance import binomial_test, holm, paired_t_test
 from ..tables.grid import Column, counts, text_column
@@ -30,7 +30,7 @@ BOUND = (
 )
 
 _FEWEST_DEBATES = 10
-"""Of fewer debates two parameters are not fitted: the interval of their figures would have no units enough either."""
+"""Of fewer debates two parameters are not fitted: their figures would have too few clusters for an interval, too."""
 
 _EQUAL = 1e-12
 """Gaps closer than this are equal: divisions of the same scores may differ in the last digit."""
@@ -62,13 +62,13 @@ class RoundOfGaps(NamedTuple):
 
 
 def gaps_by_round(
-    gaps: Floats, units: Integers, eps: float, resampling: Resampling, prior: tuple[float, float] = (1, 1)
+    gaps: Floats, clusters: Ints, eps: float, resampling: Resampling, prior: tuple[float, float] = (1, 1)
 ) -> tuple[RoundOfGaps, ...]:
     """Run the gap analysis over the debates of one protocol.
 
     Args:
         gaps: of each debate the gap after each round, of shape (debates, rounds); NaN after its last round.
-        units: what each debate is drawn with.
+        clusters: what each debate is drawn with.
         eps: the tolerance, above 0 and at most 1.
         resampling: how intervals are made.
         prior: alpha and beta.
@@ -87,13 +87,13 @@ def gaps_by_round(
         applies, positive = mean > 1 - eps / 2, 1 - 4 * variance / eps**2 > 0
         # betaincc and not 1 - betainc, so that a very small tail keeps its digits.
         columns = observed, grown_in.astype(float), betaincc(a, b, 1 - eps).astype(float)
-        gap, grown, tail = (resampling.mean_interval(column, units[lasted])[0] for column in columns)
+        gap, grown, tail = (resampling.mean_interval(column, clusters[lasted])[0] for column in columns)
         bound = [int(which.sum()) for which in (applies & positive, applies & ~positive, ~applies)]
         by_round.append(RoundOfGaps(number, len(a), gap, grown, tail, *bound))
     return tuple(by_round)
 
 
-def rounds_of(gaps: Floats) -> Iterator[tuple[int, NDArray[np.bool_], Floats, Integers]]:
+def rounds_of(gaps: Floats) -> Iterator[tuple[int, NDArray[np.bool_], Floats, Ints]]:
     """Yield each round's number, which debates lasted so long, their gaps, and in how many rounds these had grown."""
     growths = growths_of(gaps)
     for place in range(gaps.shape[1]):
@@ -101,7 +101,7 @@ def rounds_of(gaps: Floats) -> Iterator[tuple[int, NDArray[np.bool_], Floats, In
         yield place + 1, lasted, gaps[lasted, place], growths[lasted, place]
 
 
-def growths_of(gaps: Floats) -> Integers:
+def growths_of(gaps: Floats) -> Ints:
     """Count up to each round the rounds in which each debate's gap grew; the first counts if its gap is above 0.
 
     >>> growths_of(np.array([[0.1, 0.1, 0.3, 0.2, 0.4]])).tolist()
@@ -133,13 +133,13 @@ class FinalGap(NamedTuple):
 
 
 def score_differentiation(
-    gaps: Mapping[str, Floats], units: Integers, resampling: Resampling
+    gaps: Mapping[str, Floats], clusters: Ints, resampling: Resampling
 ) -> tuple[FinalGap, ...]:
     """Compare the mean gap of the first protocol with those of others, on the same items.
 
     Args:
         gaps: of each protocol the final gap on each item.
-        units: what each item is drawn with.
+        clusters: what each item is drawn with.
         resampling: how intervals are made.
     """
     first, *others = gaps.values()
@@ -148,7 +148,7 @@ def score_differentiation(
     differences = [None, *(less for less, _ in compared)]
     tested = zip(gaps.items(), differences, (None, *p_values), (None, *holm(p_values)), strict=True)
     return tuple(
-        FinalGap(judge, len(units), resampling.mean_interval(own, units)[0], less, p, adjusted)
+        FinalGap(judge, len(clusters), resampling.mean_interval(own, clusters)[0], less, p, adjusted)
         for (judge, own), less, p, adjusted in tested
     )
 
@@ -183,29 +183,29 @@ class RoundsNeeded(NamedTuple):
 
 
 def iteration_complexity(
-    rounds: Mapping[str, Floats], units: Integers, resampling: Resampling
+    rounds: Mapping[str, Floats], clusters: Ints, resampling: Resampling
 ) -> tuple[RoundsNeeded, ...]:
     """Compare the rounds that protocols take until their gap reaches a threshold, on the same items.
 
     Args:
         rounds: of each protocol the round after which each item's gap first did (``rounds_until``).
-        units, resampling: as in ``score_differentiation``.
+        clusters, resampling: as in ``score_differentiation``.
     """
     first, needed = next(iter(rounds.values())), list[RoundsNeeded]()
     for judge, own in rounds.items():
         reached = np.isfinite(own)
         of_judge = RoundsNeeded(
             judge,
-            n=len(units),
-            share=share_of_rows(reached, units, resampling),
+            n=len(clusters),
+            share=share_of_rows(reached, clusters, resampling),
             never=int((~reached).sum()),
-            rounds=resampling.mean_interval(own[reached], units[reached])[0],
+            rounds=resampling.mean_interval(own[reached], clusters[reached])[0],
             after=dict(sorted(Counter(own[reached].astype(int).tolist()).items())),
         )
         if needed:
             # Compared, not subtracted: infinity less infinity is no number.
             sooner, later, same = (int(of.sum()) for of in (first < own, first > own, first == own))
-            p = binomial_test(sooner, later) if len(units) else None
+            p = binomial_test(sooner, later) if len(clusters) else None
             of_judge = of_judge._replace(sooner=sooner, later=later, same=same, p=p)
         needed.append(of_judge)
     adjusted = holm([of_judge.p for of_judge in needed])

@@ -89,7 +89,7 @@ class Average(NamedTuple):
     Attributes:
         judge: its label.
         subjects: over which the mean is.
-        measures: by name; no value where a subject has none, and no interval where subjects have different units.
+        measures: by name; no value where a subject has none, and no interval where subjects have different clusters.
     """
 
     judge: str

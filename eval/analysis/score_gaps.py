@@ -17,7 +17,7 @@ from typing import Annotated, Generic, Literal, NamedTuple, TypeVar
 import numpy as np
 
 from ...state.errors import UsageError
-from ..statistics.alignment import Floats, Integers, Reasons
+from ..statistics.alignment import Floats, Ints, Reasons
 from ..statistics.resampling import Resampling, Statistic
 from ..tables import Column, text_column
 from .comparison import PairwiseComparator
@@ -145,7 +145,7 @@ class _Side(NamedTuple):
     by_round: bool
     resampling: Resampling
 
-    def mean(self, values: Floats, chosen: Booleans | Integers) -> Statistic:
+    def mean(self, values: Floats, chosen: Booleans | Ints) -> Statistic:
         """Return the mean of a figure of some of its verdicts."""
         return self.resampling.mean_interval(values, self.rows.clusters[chosen])[0]
 
@@ -171,15 +171,15 @@ def courtroom(comparator: PairwiseComparator, eps: float, prior: tuple[float, fl
     differentiation, complexity = Counted[FinalGap](), Counted[RoundsNeeded]()
     if len(sides) > 1:
         final = {side.label: _gaps(side.label, side.rows, side.rows.scores) for side in sides}
-        gaps, units, missing = _shared(sides, final)
-        differentiation = Counted(score_differentiation(gaps, units, how), missing)
+        gaps, clusters, missing = _shared(sides, final)
+        differentiation = Counted(score_differentiation(gaps, clusters, how), missing)
     of_rounds = [side for side in sides if side.by_round]
     if len(of_rounds) > 1:
         # A debate without a score has no round to reach the threshold in, which is another thing than never.
         debates = ((side, side.rows.path_count > 0) for side in of_rounds)
         until = {side.label: np.where(has, rounds_until(side.gaps, eps), np.nan) for side, has in debates}
-        reached, units, missing = _shared(of_rounds, until)
-        complexity = Counted(iteration_complexity(reached, units, how), missing)
+        reached, clusters, missing = _shared(of_rounds, until)
+        complexity = Counted(iteration_complexity(reached, clusters, how), missing)
     predicted, tested = tuple(_predicted_gaps(sides)), tuple(_premises(sides))
     return Courtroom(comparator.subject, eps, prior, by_judge, differentiation, complexity, predicted, tested)
 
@@ -219,8 +219,8 @@ def _gaps(label: str, rows: Verdicts, scores: Floats) -> Floats:
 
 def _shared(
     sides: Sequence[_Side], figures: Mapping[str, Floats]
-) -> tuple[dict[str, Floats], Integers, dict[str, int]]:
-    """Return each judge's figures of the rows of which all judges have one, the rows' units, and why others lack one.
+) -> tuple[dict[str, Floats], Ints, dict[str, int]]:
+    """Return each judge's figures of the rows that all judges have one of, the rows' clusters, and why others lack one.
 
     Repeats of an item are paired one by one: the first of one judge with the first of the other.
     """

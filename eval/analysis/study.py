@@ -18,7 +18,7 @@ from ..statistics.alignment import grouped
 from ..statistics.resampling import Resampling
 from .annotators import EPSILON, Annotators, compare_annotators
 from .comparison import Comparison, PairwiseComparator, compare
-from .costs import Costs, Frontier, People, costs, frontier
+from .costs import AnnotatorRates, Costs, Frontier, costs, frontier
 from .diagnostics import Diagnosis, diagnose
 from .equal_cost import EqualCostComparison, ensemble_protocols, match
 from .judges import Judge, Subject
@@ -85,7 +85,7 @@ class Study:
         folders: Sequence[str | Path] | str | Path,
         base: str | None = None,
         resampling: Resampling | None = None,
-        people: People | None = None,
+        people: AnnotatorRates | None = None,
         without_flagged: bool = False,
         **otherwise: Unpack[Choices],
     ) -> Study:

@@ -21,8 +21,8 @@ from ...state.transcript import NO_USAGE, USAGE_FIELDS, RoleKind, Turn, Usage
 from ...state.verdict import Winner
 from ..results.evaluation import UsageTotals
 from ..results.results import NumberRows, Result, kind_of_turns
-from ..statistics.alignment import Floats, Integers
-from ..statistics.resampling import FEWEST_UNITS, Resampling
+from ..statistics.alignment import Floats, Ints
+from ..statistics.resampling import FEWEST_CLUSTERS, Resampling
 from ..statistics.sample import Sample
 from ..statistics.tie_policy import CODES, WINNERS, count_votes
 from .judges import Subject
@@ -101,9 +101,9 @@ class StudyNames:
 
     def __init__(self) -> None:
         self.items, self.groups, self.systems, self.annotations = (Codes() for _ in range(4))
-        self._ranks: Integers = np.zeros(0, dtype=np.intp)
+        self._ranks: Ints = np.zeros(0, dtype=np.intp)
 
-    def item_ranks(self) -> Integers:
+    def item_ranks(self) -> Ints:
         """Return the place of each item in the alphabetical order of the ids."""
         names = self.items.names()
         if len(self._ranks) < len(names):
@@ -202,9 +202,9 @@ class Verdicts:
     scores: Floats
     lengths: Floats
     usage: Floats
-    path_start: Integers
+    path_start: Ints
     path_count: NDArray[Any]
-    agent_start: Integers
+    agent_start: Ints
     agent_count: NDArray[Any]
     path: Floats = field(repr=False)
     agents: Floats = field(repr=False)
@@ -219,9 +219,9 @@ class Verdicts:
         return replace(self, **{name: getattr(self, name)[rows] for name in _OF_ROWS})
 
     @cached_property
-    def keys(self) -> Integers:
+    def keys(self) -> Ints:
         """Codes that are equal where item and repeat are; in all judges of a study."""
-        keys: Integers = self.item.astype(np.int64) << 32 | self.repeat
+        keys: Ints = self.item.astype(np.int64) << 32 | self.repeat
         return keys
 
     @property
@@ -230,7 +230,7 @@ class Verdicts:
         return ~np.isnan(self.human)
 
     @property
-    def clusters(self) -> Integers:
+    def clusters(self) -> Ints:
         """The bootstrap cluster of each row, the same in all judges of a study: its group's code, or ~ its item's."""
         return np.where(self.group >= 0, self.group, ~self.item).astype(np.intp)
 
@@ -351,15 +351,15 @@ def close(numbers: Floats, others: Floats, least: float = 1e-12) -> Booleans:
     return alike
 
 
-def shared_items(sides: Iterable[Verdicts]) -> Integers | None:
+def shared_items(sides: Iterable[Verdicts]) -> Ints | None:
     """Return the items with a label that all judges have a verdict on; ``None`` where these are hardly any.
 
-    A judge that has hardly any itself is not compared (``FEWEST_UNITS``): it would leave next to nothing for others.
+    A judge that has hardly any itself is not compared (``FEWEST_CLUSTERS``): it would leave next to nothing for others.
     """
     judged = [np.unique(rows.item[rows.labelled]) for rows in sides]
-    enough = min(FEWEST_UNITS, max(map(len, judged), default=0))
+    enough = min(FEWEST_CLUSTERS, max(map(len, judged), default=0))
     compared = [items for items in judged if len(items) >= enough]
-    shared: Integers = reduce(np.intersect1d, compared) if compared else np.zeros(0, dtype=np.intp)
+    shared: Ints = reduce(np.intersect1d, compared) if compared else np.zeros(0, dtype=np.intp)
     return shared if len(shared) >= enough else None
 
 

@@ -95,11 +95,11 @@ class ReportOptions:
 
     def study(self, folders: Sequence[Path]) -> Study:
         """Analyse the runs."""
-        from ..analysis import People, Study
+        from ..analysis import AnnotatorRates, Study
         from ..statistics.resampling import Resampling
 
         asked = self.human_price is not None or self.human_minutes is not None
-        people = People(self.human_price, self.human_minutes, self.annotators) if asked else None
+        people = AnnotatorRates(self.human_price, self.human_minutes, self.annotators) if asked else None
         how = Resampling(resamples=self.resamples, confidence=self.confidence, seed=self.seed)
         # These are called alike there.
         names = ("base", "without_flagged", "annotator_epsilon", "eps", "metric", "ties", "votes")

@@ -112,8 +112,6 @@ def _refuse_labels_off(dataset: Dataset, aspect: Aspect) -> None:
     for line, item in dataset.numbered():
         label = item.label(aspect.name) if isinstance(item, ScoreItem) else None
         if label is not None and not aspect.low <= label <= aspect.high:
-            problem = f"is {label:g}, off the scale {aspect.low:g} to {aspect.high:g}"
-            where = (
-                f"{dataset.location}, {dataset.line_name} {line}: field 'human.{aspect.name}' of {item.id!r}"
-            )
+            where = f"{dataset.location}, {dataset.line_name} {line}: field 'human.{aspect.name}'"
+            problem = f"of {item.id!r} is {label:g}, off the scale {aspect.low:g} to {aspect.high:g}"
             raise DataError(f"{where} {problem}; for another scale, name {remedy}")

@@ -185,9 +185,8 @@ def _in_memory(name: str, items: Iterable[Item], line_name: str, longest: float 
     for number, item in enumerate(copies):
         content.update(b"\n" * (number > 0) + item.model_dump_json().encode())
     labels: Labels = "people" if survey.has_labels else "none"
-    return Dataset(
-        name, survey.kind, labels, content.hexdigest()[:12], "in memory", survey, read, line_name=line_name
-    )
+    digest = content.hexdigest()[:12]
+    return Dataset(name, survey.kind, labels, digest, "in memory", survey, read, line_name=line_name)
 
 
 def find_item(dataset: Dataset, id: str) -> Item | None:

@@ -223,8 +223,8 @@ class RowFile:
                 except UnicodeDecodeError as error:
                     number += error.object[: error.start].decode(error.encoding).count("\n")
                     where = f"byte {position - left_over + error.start}: {error.reason}"
-                    problem = f"not {encoding.upper()} text ({where}); save the file as UTF-8"
-                    return DataError(f"{self.path}, line {number}: {problem}")
+                    problem = f"line {number}: not {encoding.upper()} text ({where})"
+                    return DataError(f"{self.path}, {problem}; save the file as UTF-8")
                 position += len(piece)
         return self._changed()
 

@@ -316,9 +316,7 @@ class DatasetProfile:
     aspects: dict[str, LabelRange] = field(default_factory=dict)
 
 
-def profile_items(
-    read: Reader, name: str, line_name: str = "line", longest: float = math.inf
-) -> DatasetProfile:
+def profile_items(read: Reader, name: str, line_name: str, longest: float = math.inf) -> DatasetProfile:
     """Check all items, one at a time, and return what is kept of them.
 
     Args:

@@ -12,7 +12,7 @@ from typing import Annotated, Literal, Self
 
 from ..analysis import Study
 from ..statistics.metrics import METRICS
-from ..statistics.resampling import FEWEST_UNITS, Statistic
+from ..statistics.resampling import FEWEST_CLUSTERS, Statistic
 from ..statistics.sample import Difference
 from ..tables.grid import Column, share_column, text_column
 from .equal_spending import Terms
@@ -126,8 +126,8 @@ def find(protocol: str, contests: Sequence[Contest], metric: str, terms: Terms) 
         nothing = f"{missing}: verdicts or labels are missing, or all the same"
     if nothing:
         return Finding("cannot be told", f"{whether}: {nothing}", items)
-    if clusters < FEWEST_UNITS:
-        few = f"telling it from chance takes {FEWEST_UNITS} groups, or items without a group, not {clusters}"
+    if clusters < (least := FEWEST_CLUSTERS):
+        few = f"telling it from chance takes {least} groups, or items without a group, not {clusters}"
         return cannot_tell(f": {few}")
     if known == [*contests] and all(significant(contest, 1) for contest in contests):
         return Finding("pays", f"{protocol} pays: {by}, it is ahead on {items:,} items: {against}", items)

@@ -34,7 +34,7 @@ from ..results.evaluation import Evaluation
 from ..results.experiment import ExperimentResult
 from ..results.results import Result
 from ..run.runner import execute
-from ..statistics.alignment import number_units
+from ..statistics.alignment import number_clusters
 from ..statistics.resampling import Resampling, Statistic
 from ..tables.grid import Column, Grid, columns_of, text_column
 from .attacks import Attack, AttackKind, draw, forged_verdict, schema_of, valued, write
@@ -340,8 +340,8 @@ def _effects(verdicts: Sequence[AttackedVerdict]) -> Iterator[AttackEffect]:
         rows = [verdict for verdict in verdicts if verdict.kind == kind and family in (WHOLE, verdict.family)]
         outcomes = Counter(verdict.outcome for verdict in rows)
         moved = {verdict: verdict.shift for verdict in rows if verdict.shift is not None}
-        units = number_units([verdict.group for verdict in moved])
-        shift, _ = Resampling().mean_interval(np.array([*moved.values()], float), units)
+        clusters = number_clusters([verdict.group for verdict in moved])
+        shift, _ = Resampling().mean_interval(np.array([*moved.values()], float), clusters)
         forged, lost, persuaded, unmoved, no_room, _ = (outcomes[name] for name in get_args(Outcome))
         yield AttackEffect(kind, family, len(rows), forged, lost, persuaded, unmoved, no_room, shift)
 

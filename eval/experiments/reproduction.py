@@ -204,9 +204,8 @@ def without_systems(dataset: Dataset, systems: Sequence[str]) -> Dataset:
                 yield number, item
 
     # Surveyed anew, since its items, its groups and its digest are those of what is left.
-    return replace(
-        dataset, read=read, survey=profile_items(read, dataset.name, dataset.line_name), limit=None
-    )
+    survey = profile_items(read, dataset.name, dataset.line_name)
+    return replace(dataset, read=read, survey=survey, limit=None)
 
 
 def plan_table(

@@ -270,10 +270,10 @@ def _with_notes(sweep: Sweep, grid: Grid) -> Grid:
         notes += [interval_note(Resampling())] if grid.has_intervals else []
         if len(sweep.cells) > 1:
             notes.append("gains: over the first cell, on the rows that both judged")
-        # Cells may have judged different rows: the fewest units of each subject count.
-        units = [metrics.units for metrics in measured]
-        subjects = dict.fromkeys(subject for of_cell in units for subject in of_cell)
-        fewest = {name: min(of[name] for of in units if name in of) for name in subjects}
+        # Cells may have judged different rows: the fewest clusters of each subject count.
+        clusters = [metrics.units for metrics in measured]
+        subjects = dict.fromkeys(subject for of_cell in clusters for subject in of_cell)
+        fewest = {name: min(of[name] for of in clusters if name in of) for name in subjects}
         notes += (f"Caution: {few}." for few in caution(fewest))
     # Beside the calls that the cells would have made one by one.
     alone, made = sweep.calls_alone, sweep.calls_made

@@ -247,9 +247,8 @@ class _MatchedOpponents:
     """Holds the protocol and its opponents on one aspect, or on the comparisons."""
 
     def __init__(self, data: JudgeAspectData, others: Mapping[Opponent, LoadedJudge], terms: Terms) -> None:
-        self.label, aspect = data.subject.label, data.subject.aspect
+        self.label, self.side, aspect = data.subject.label, data.side, data.subject.aspect
         self.comparator = PairwiseComparator(data.subject, terms.resampling)
-        self.side = data.side
         self.matched = {
             opponent: match
             for opponent, other in others.items()

@@ -20,8 +20,8 @@ import numpy as np
 from ...state.errors import UsageError
 from ..results.evaluation import Evaluation, Mean
 from ..results.folder import differences, read_manifest, results_of
-from ..statistics.alignment import number_units, unit_count
-from ..statistics.resampling import FEWEST_UNITS, Resampling, Statistic, is_few
+from ..statistics.alignment import code_count, number_clusters
+from ..statistics.resampling import FEWEST_CLUSTERS, Resampling, Statistic, is_few
 from ..tables.grid import in_words
 
 _WINS = {"1": 1.0, "tie": 0.5, "2": 0.0}
@@ -192,10 +192,10 @@ def _figures(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str | None], 
 def _mean(figures: Figures) -> tuple[Statistic, int]:
     """Return the mean with its interval, and how many groups or single items were resampled for it.
 
-    Of fewer than ten there is no interval: it would be too narrow (see ``FEWEST_UNITS``).
+    Of fewer than ten there is no interval: it would be too narrow (see ``FEWEST_CLUSTERS``).
     """
-    units = number_units([group for group, _ in figures])
-    return Resampling().mean_interval(np.array([*figures.values()], float), units)[0], unit_count(units)
+    clusters = number_clusters([group for group, _ in figures])
+    return Resampling().mean_interval(np.array([*figures.values()], float), clusters)[0], code_count(clusters)
 
 
 def _limit(protocol: str, aspect: str | None, name: str, limit: float, now: Figures) -> GateResult:
@@ -210,7 +210,7 @@ def _limit(protocol: str, aspect: str | None, name: str, limit: float, now: Figu
 
 def _drop(protocol: str, aspect: str | None, allowed: float, before: Figures, now: Figures) -> GateResult:
     drops = {key: before[key] - value for key, value in now.items() if key in before}
-    drop, units = _mean(drops)
+    drop, clusters = _mean(drops)
     status: Status = "undecided"
     reason = "no item has a verdict in both runs"
     if drops:
@@ -220,8 +220,8 @@ def _drop(protocol: str, aspect: str | None, allowed: float, before: Figures, no
         status = "not met"
     elif drop.high is not None and drop.high <= allowed + _SLACK:
         status = "met"
-    elif is_few(units):
-        reason += f": too few groups or items to tell ({units}, of at least {FEWEST_UNITS})"
+    elif is_few(clusters):
+        reason += f": too few groups or items to tell ({clusters}, of at least {FEWEST_CLUSTERS})"
     elif drops:
         reason += ": the interval is too wide to tell; more items are needed"
     worst = sorted((key for key in drops if drops[key] > allowed), key=lambda key: -drops[key])

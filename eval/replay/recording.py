@@ -49,7 +49,7 @@ class Recording(ABC):
     digest: str
     models: tuple[str, ...]
     dataset: Dataset
-    _item_aspects: Collection[ItemAspect]
+    _recorded: Collection[ItemAspect]
     """What replies are recorded for, in their order; aspects are named without the prefix of a family."""
 
     @abstractmethod
@@ -58,7 +58,7 @@ class Recording(ABC):
 
     def __contains__(self, key: object) -> bool:
         """Tell whether any reply is recorded for an item and an aspect, or was tried to be had."""
-        return key in self._item_aspects
+        return key in self._recorded
 
     def aspects(self, dataset: Dataset, names: Sequence[str | Aspect]) -> list[Aspect]:
         """Return the aspects to judge in a dataset: those named, else the recorded ones.
@@ -66,7 +66,7 @@ class Recording(ABC):
         Raises:
             UsageError, DataError: as ``choose_aspects``.
         """
-        item_aspects = () if dataset.kind == "compare" else self._item_aspects
+        item_aspects = () if dataset.kind == "compare" else self._recorded
         recorded = dict.fromkeys(aspect for _, aspect in item_aspects if aspect is not None)
         return choose_aspects(dataset, list(names or recorded))
 

@@ -119,7 +119,7 @@ class RecordedFile(Recording):
 
     def __init__(self, path: Path, only: Filter) -> None:
         file = RowFile(path)
-        self._item_aspects = self._replies = dict[ItemAspect, dict[TurnKey, RecordedReply]]()
+        self._recorded = self._replies = dict[ItemAspect, dict[TurnKey, RecordedReply]]()
         self._names: dict[str, str] = {}
         # What the first line of an item says of it holds for all its aspects.
         rows, abouts = ItemRows(), dict[str, About]()
@@ -149,7 +149,7 @@ class RecordedFile(Recording):
         query = "&".join(f"{name}={value}" for name, value in only.items())
         self.name = f"{path.name}?{query}" if query else path.name
         self.location, self.digest, self.models = str(path), file.digest, tuple(models)
-        dataset = Dataset.of(self.name, recorded_items(rows, self._item_aspects, path), family=family or None)
+        dataset = Dataset.of(self.name, recorded_items(rows, self._recorded, path), family=family or None)
         self.dataset = replace(dataset, digest=self.digest, location=self.location)
 
     def match(self, dataset: Dataset) -> None:
@@ -277,15 +277,15 @@ class PastRun(Recording):
         self._places: dict[Key, int] = {}
         recorded = self._manifest.get("aspects", ())
         self._aspects: dict[str, Aspect] = {row["name"]: Aspect.model_validate(row) for row in recorded}
-        self._item_aspects = dict[ItemAspect, None]()
+        self._recorded = dict[ItemAspect, None]()
         rows: ItemRows = {}
         for place, head in enumerate(self._results.heads()):
             key = Key(head["item"], head["aspect"], head["protocol"], head["repeat"])
             self._places[key] = place
             # Protocols and repeats have the same labels: the first result of an item and aspect stands for all.
-            if key[:2] not in self._item_aspects:
+            if key[:2] not in self._recorded:
                 known = cast("About", {name: head[name] for name in About.__annotations__})
-                self._item_aspects[key[:2]] = None
+                self._recorded[key[:2]] = None
                 note_item(rows, key[:2], head["group"], head["human"], known)
         if not self._places:
             raise DataError(f"{folder}: holds no results to replay")
@@ -297,9 +297,7 @@ class PastRun(Recording):
         # What results say of the run's items, under the name of the data that they came from.
         about = self._manifest["data"]
         self.dataset = replace(
-            Dataset.of(
-                about["name"], recorded_items(rows, self._item_aspects, folder), labels=about["labels"]
-            ),
+            Dataset.of(about["name"], recorded_items(rows, self._recorded, folder), labels=about["labels"]),
             digest=about["digest"],
             location=about["location"],
             rule=TiePolicy.of(self._manifest),

@@ -14,7 +14,7 @@ from ..analysis.judges import Judge, Subject
 from ..analysis.leaderboard import NOT_BY_ALL, LeaderboardEntry
 from ..analysis.leanings import Leaning
 from ..statistics.metrics import METRICS
-from ..statistics.resampling import FEWEST_UNITS
+from ..statistics.resampling import FEWEST_CLUSTERS
 from ..tables import Column
 from ..tables.grid import in_words, money, printable, written
 from .labels import MEASURES, TEXTS, labels_of
@@ -122,12 +122,12 @@ def _figure(dataset: RankedDataset, judge: Judge) -> str:
 
 
 def _without_claim(dataset: RankedDataset) -> str:
-    """Write the figures of too few units, without a claim, and how many would settle which judge is better."""
+    """Write the figures of too few clusters, without a claim, and how many would settle which judge is better."""
     best, *others = dataset.ranked
-    units, measure = dataset.units(best), MEASURES[dataset.measure]
-    if units is not None and units < FEWEST_UNITS:
-        noun = dataset.unit_name
-        of = f"1 {noun[:-1]} is" if units == 1 else f"{units} {noun} are"
+    clusters, measure = dataset.clusters(best), MEASURES[dataset.measure]
+    if clusters is not None and clusters < FEWEST_CLUSTERS:
+        noun = dataset.cluster_name
+        of = f"1 {noun[:-1]} is" if clusters == 1 else f"{clusters} {noun} are"
         why = f"{of} too few to claim anything"
     elif dataset.figure(best).low is not None:
         scarce = "groups in which all rank the items" if METRICS[dataset.measure].within else "rows in common"
@@ -139,16 +139,16 @@ def _without_claim(dataset: RankedDataset) -> str:
     figures = [f"{of.label}'s {measure} is {value(dataset.figure(of))}" for of in dataset.ranked[:MANY]]
     needed = dataset.lead(best, others[0]) if others else None
     # Of groups in common nobody can say how many more groups would bring.
-    would = _would_tell(dataset, needed, ", at this difference") if (units or 0) < FEWEST_UNITS else ""
+    would = _would_tell(dataset, needed, ", at this difference") if (clusters or 0) < FEWEST_CLUSTERS else ""
     return f"{why}: {'; '.join(figures)}{would}"
 
 
 def _would_tell(dataset: RankedDataset, lead: LeadOverRunnerUp | None, more: str = "") -> str:
     # So many may be there already, and not tell: those in which a judge gives all items one score do not count.
-    if lead is None or lead.needed is None or lead.needed <= (dataset.units(dataset.ranked[0]) or 0):
+    if lead is None or lead.needed is None or lead.needed <= (dataset.clusters(dataset.ranked[0]) or 0):
         return ""
     # It is known roughly: two digits of it.
-    return f"; about {float(f'{lead.needed:.2g}'):,.0f} {dataset.unit_name} would tell the two apart{more}"
+    return f"; about {float(f'{lead.needed:.2g}'):,.0f} {dataset.cluster_name} would tell the two apart{more}"
 
 
 def _contradiction(dataset: RankedDataset) -> str:
@@ -245,14 +245,14 @@ def _sure(dataset: RankedDataset) -> str:
     of = f"{capital(measure)} of {best.label} with {labels_of(dataset.subjects[0])}: {in_words(dataset.figure(best))}"
     if len(dataset.subjects) > 1:
         return f"{of}, the mean over {len(dataset.subjects)} aspects"
-    rows, units = dataset.rows(best), dataset.units(best)
+    rows, clusters = dataset.rows(best), dataset.clusters(best)
     where = f" over {rows:,} rows" if rows else ""
-    grouped = units is not None and dataset.unit_name == "groups"
-    plural = "group" if units == 1 else "groups"
+    grouped = clusters is not None and dataset.cluster_name == "groups"
+    plural = "group" if clusters == 1 else "groups"
     name = METRICS[dataset.measure].companion
     beside = dataset.companion(best, name)
     also = f"; {MEASURES[name]} {in_words(beside)}" if name and beside else ""
-    return f"{of}{where}{f' in {units:,} {plural}' if grouped else ''}{also}"
+    return f"{of}{where}{f' in {clusters:,} {plural}' if grouped else ''}{also}"
 
 
 def _folded(of_judges: Iterable[str], what: str, full: bool) -> Iterator[str]:
@@ -282,7 +282,7 @@ def _unranked(dataset: RankedDataset) -> Iterator[str]:
     most = dataset.rows(dataset.ranked[0]) if dataset.ranked else 0
     for judge in dataset.judges:
         rows = dataset.rows(judge)
-        if judge not in dataset.ranked and 0 < rows < FEWEST_UNITS <= most:
+        if judge not in dataset.ranked and 0 < rows < FEWEST_CLUSTERS <= most:
             yield f"{judge.label} is not ranked: it has only {rows:,} labelled rows"
 
 

@@ -16,7 +16,7 @@ from ..analysis.leaderboard import Average, LeaderboardEntry
 from ..results.agreement import Agreement, ScoreAgreement
 from ..statistics.alignment import grouped
 from ..statistics.metrics import METRICS
-from ..statistics.resampling import FEWEST_UNITS, Statistic, is_few
+from ..statistics.resampling import FEWEST_CLUSTERS, Statistic, is_few
 from ..statistics.significance import LEVEL
 from ..tables.grid import Column, written
 from .labels import HUMANS, listed
@@ -174,9 +174,9 @@ class RankedDataset:
         varied = (judge for judge in self.best_first if not self.constant(judge))
         known = [judge for judge in varied if self.figure(judge).value is not None]
         most = max(map(self.rows, known), default=0)
-        return [judge for judge in known if not self.rows(judge) < FEWEST_UNITS <= most]
+        return [judge for judge in known if not self.rows(judge) < FEWEST_CLUSTERS <= most]
 
-    def units(self, judge: Judge) -> int | None:
+    def clusters(self, judge: Judge) -> int | None:
         """Return the number of clusters that the judge's figure is of, on the aspect with the fewest."""
         metric, counts = METRICS[self.measure], []
         for agreement in self.agreements(judge):
@@ -187,7 +187,7 @@ class RankedDataset:
         return min(counts, default=None)
 
     @cached_property
-    def unit_name(self) -> str:
+    def cluster_name(self) -> str:
         """What clusters are called: groups, or items where there are no groups."""
         return "groups" if any(agreement.groups for agreement in self.agreements(*self.judges)) else "items"
 

@@ -274,8 +274,8 @@ def _agreement(table: RowTable, resampling: Resampling, rule: TiePolicy) -> Agre
     if table.kind == "compare":
         # A row for each comparison, a column for each preference: how many voted for it, or 1 for the majority's.
         human = values[:, 2:] if rule.votes == "each" else count_votes(human[:, None])
-    groups = rows["unit"][rows["grouped"]]
-    sample = Sample(table.kind, judged, human, rows["unit"], len(groups) > 0, resampling, rule.ties)
+    groups = rows["cluster"][rows["grouped"]]
+    sample = Sample(table.kind, judged, human, rows["cluster"], len(groups) > 0, resampling, rule.ties)
     return agreement_of(sample, table.left_out, groups, rows["repeat"], rule.votes)
 
 

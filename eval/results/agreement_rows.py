@@ -77,8 +77,8 @@ class RowTable(NamedTuple):
 
     Attributes:
         kind: whether these are scores or preferences.
-        rows: in these columns: ``values``, those that ``AspectRows`` keeps, the judge's first; ``unit``, the digest of
-            what the row is drawn with in resampling: its group, else its item; ``grouped``, whether it has a group;
+        rows: in these columns: ``values``, those that ``AspectRows`` keeps, the judge's first; ``cluster``, the digest
+            of what the row is drawn with in resampling: its group, else its item; ``grouped``, whether it has a group;
             ``repeat``, which repeat it is of, numbered in the order in which they come up.
         left_out: reasons, with the number of rows.
     """
@@ -145,9 +145,9 @@ class AspectRows:
         alone = ("row", place) if _missing(item) else ("item", item)
         identity = (group, *map(row.get, ("system", "systems", "aspect", "protocol")), repeat)
         # Digests of eight bytes stand for names of any length; equal rows are found by comparing these alone.
-        unit = digest("group", group) if grouped else digest(*alone)
+        cluster = digest("group", group) if grouped else digest(*alone)
         number_of_repeat = self._repeat_numbers.setdefault(repeat, len(self._repeat_numbers))
-        self._rows.add(*values, unit, digest(*alone, *identity), place, number_of_repeat, grouped)
+        self._rows.add(*values, cluster, digest(*alone, *identity), place, number_of_repeat, grouped)
 
     def table(self, called: str) -> RowTable:
         """Return the rows that count, of rows that are the same the first; without a verdict, labels tell the kind.
@@ -176,7 +176,7 @@ class AspectRows:
 
 def _number_rows(kind: TaskKind) -> NumberRows:
     values = 2 if kind == "score" else 2 + len(WINNERS)
-    return NumberRows(values=f"{values}d", unit="Q", key="Q", place="Q", repeat="Q", grouped="?")
+    return NumberRows(values=f"{values}d", cluster="Q", key="Q", place="Q", repeat="Q", grouped="?")
 
 
 def _values(row: Mapping[str, Any], kind: TaskKind | None) -> tuple[float, ...] | str:

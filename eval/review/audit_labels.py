@@ -14,7 +14,7 @@ from ...graphs.audit import KINDS
 from ...state.errors import DataError
 from ..results.agreement import STANDARD
 from ..results.results import Key
-from ..statistics.alignment import grouped, number_units
+from ..statistics.alignment import grouped, number_clusters
 from ..statistics.resampling import Resampling, Statistic, share_of_rows
 from ..tables.grid import Column, share_column, text_column
 
@@ -68,8 +68,7 @@ def roles_of(records: Sequence[Mapping[str, Any]], how: Resampling = STANDARD) -
     turns_of = grouped(((r["protocol"], label["role"]), (r["item"], label)) for r, label in labelled)
 
     def share(turns: Sequence[tuple[str, Any]], holds: Sequence[bool]) -> Statistic:
-        units = number_units([item for item, _ in turns])
-        return share_of_rows(np.array(holds, dtype=bool), units, how)
+        return share_of_rows(np.array(holds, dtype=bool), number_clusters([item for item, _ in turns]), how)
 
     roles = []
     for (protocol, role), turns in turns_of.items():

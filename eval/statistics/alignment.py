@@ -1,6 +1,6 @@
-"""Number the units that rows are drawn with, and name the reasons for which rows do not count.
+"""Number the clusters that rows are drawn with, and name the reasons for which rows do not count.
 
-A *unit* is what the bootstrap draws: a group of rows that belong together, or a row that stands alone.
+A *cluster* is what the bootstrap draws: a group of rows that belong together, or a row that stands alone.
 """
 
 from __future__ import annotations
@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
-
-Integers = NDArray[np.intp]
-"""The number of each row's unit, counted from 0."""
+Ints = NDArray[np.intp]
+"""Whole numbers, such as the code of each row's cluster; codes count from 0."""
 
 Reasons = Mapping[str, int]
 """By reason, the number of rows that do not count for it."""
@@ -23,7 +22,7 @@ FAILED, UNJUDGED, UNLABELLED, NO_NUMBER = "failed", "not judged", "no label", "n
 """Reasons for which a row of results does not count."""
 
 
-def number_groups(groups: Sequence[Hashable] | NDArray[Any]) -> Integers:
+def number_groups(groups: Sequence[Hashable] | NDArray[Any]) -> Ints:
     """Number the groups from 0, in the order in which they first occur.
 
     Args:
@@ -44,20 +43,20 @@ def number_groups(groups: Sequence[Hashable] | NDArray[Any]) -> Integers:
     return np.fromiter(in_order, dtype=np.intp, count=len(groups))
 
 
-def number_units(groups: Sequence[Hashable | None]) -> Integers:
+def number_clusters(groups: Sequence[Hashable | None]) -> Ints:
     """Number what the bootstrap draws: each group, and each row that has none (``None``) by itself.
 
-    >>> number_units(["a", None, "a", None])
+    >>> number_clusters(["a", None, "a", None])
     array([0, 1, 0, 2])
     """
     # Tuples of different length keep a lone row's index apart from a group that is named by the same number.
     return number_groups([(row,) if group is None else ("group", group) for row, group in enumerate(groups)])
 
 
-def unit_count(units: Integers) -> int:
-    """Return how many units there are, of numbers from 0 without gaps; 0 without rows."""
+def code_count(codes: Ints) -> int:
+    """Return how many different codes there are, where they have no gaps; 0 without rows."""
     # The initial value stands for the greatest of no rows, which has no maximum.
-    return int(units.max(initial=-1)) + 1
+    return int(codes.max(initial=-1)) + 1
 
 
 def ratio(numerators: NDArray[Any], denominators: NDArray[Any]) -> Floats:

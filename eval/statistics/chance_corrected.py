@@ -20,7 +20,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from .alignment import Floats, number_groups, number_units, ratio, unit_count
+from .alignment import Floats, code_count, number_clusters, number_groups, ratio
 from .correlation import count_table
 from .resampling import Resampling, Statistic, Weights
 
@@ -85,14 +85,14 @@ def krippendorff_alpha(
     paired = [number for number, unit in enumerate(given) if len(unit) > 1]
     if not paired:
         return Reliability(Statistic(None), 0)
-    clusters = number_units([None if groups is None else groups[number] for number in paired])
+    clusters = number_clusters([None if groups is None else groups[number] for number in paired])
     sizes = np.array([len(given[number]) for number in paired])
     # Of each value, the unit that it was given to.
     unit = np.repeat(np.arange(len(paired)), sizes)
     ratings_given = [value for number in paired for value in given[number]]
     if level == "nominal":
         codes = number_groups(ratings_given)
-        values = np.arange(unit_count(codes), dtype=float)
+        values = np.arange(code_count(codes), dtype=float)
         # One number for each unit and value: how often it occurs is how often the unit has that value.
         unit_values, repeats = np.unique(unit * len(values) + codes, return_counts=True)
         same = np.bincount(unit_values // len(values), repeats.astype(float) ** 2)
@@ -104,7 +104,7 @@ def krippendorff_alpha(
         # Of n values the squared differences of all ordered pairs add up to 2 (n sum x^2 - (sum x)^2).
         differences = 2 * (sizes * np.bincount(unit, x * x) - np.bincount(unit, x) ** 2)
     observed = np.bincount(clusters, differences / (sizes - 1)).astype(float)
-    count = unit_count(clusters)
+    count = code_count(clusters)
     table = count_table(clusters[unit], codes, (count, len(values)))
 
     def alpha(weights: Weights) -> Floats:

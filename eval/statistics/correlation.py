@@ -10,7 +10,7 @@ over the P pairs of rows: C of them are in the same order in both columns, D in 
 in ``y`` (Kendall 1945).
 
 Each ``Resampled...`` class prepares two columns once, and is then called with the weights of some resamples (how often
-each drew each unit): a resample is never laid out row by row. Ten times as fast as a loop over scipy's functions.
+each drew each cluster): a resample is never laid out row by row. Ten times as fast as a loop over scipy's functions.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .alignment import Floats, Integers, ratio, unit_count
+from .alignment import Floats, Ints, code_count, ratio
 from .resampling import AT_ONCE, ByteWeights, Resampling, split_resamples
 
 # The share of its squares that a resample must keep as spread: below it, subtracting sums loses three digits or more.
@@ -60,11 +60,11 @@ def _centred(x: Floats) -> Floats:
 class _Resampled:
     """Computes a coefficient of resamples, some at a time."""
 
-    def __init__(self, x: Floats, y: Floats, units: Integers) -> None:
+    def __init__(self, x: Floats, y: Floats, clusters: Ints) -> None:
         self._width = len(x)
 
     def __call__(self, weights: NDArray[Any]) -> Floats:
-        """Return the resamples' figures, of weights of shape (resamples, units); NaN where one side is constant."""
+        """Return the resamples' figures, of weights of shape (resamples, clusters); NaN where one side is constant."""
         return np.concatenate([*map(self._part, split_resamples(weights, self._width))])
 
     def _part(self, weights: NDArray[Any]) -> Floats:
@@ -72,17 +72,17 @@ class _Resampled:
 
 
 class ResampledPearson(_Resampled):
-    """Pearson's r of resamples, from sums over each unit.
+    """Pearson's r of resamples, from sums over each cluster.
 
     Sums lose digits where a resample has next to nothing of the spread that all rows have (all but one value are
     alike, and that one was not drawn); such a resample is laid out row by row, and computed by itself.
     """
 
-    def __init__(self, x: Floats, y: Floats, units: Integers) -> None:
-        self._x, self._y, self._units = x, y, units
+    def __init__(self, x: Floats, y: Floats, clusters: Ints) -> None:
+        self._x, self._y, self._clusters = x, y, clusters
         a, b = _centred(x), _centred(y)
         columns = (np.ones(len(x)), a, b, a * a, b * b, a * b)
-        self._sums = np.stack([np.bincount(units, weights=column) for column in columns], axis=1)
+        self._sums = np.stack([np.bincount(clusters, weights=column) for column in columns], axis=1)
         self._width = len(self._sums)
 
     def _part(self, weights: ByteWeights) -> Floats:
@@ -92,7 +92,7 @@ class ResampledPearson(_Resampled):
         spread = np.where(reliable, x_spread * y_spread, np.nan)
         r: Floats = np.clip((ab - a * b / n) / np.sqrt(spread), -1, 1)
         for resample in np.flatnonzero(~reliable):
-            drawn = np.repeat(np.arange(len(self._x)), weights[resample][self._units])
+            drawn = np.repeat(np.arange(len(self._x)), weights[resample][self._clusters])
             r[resample] = pearson(self._x[drawn], self._y[drawn])
         return r
 
@@ -118,9 +118,9 @@ class ResampledSpearman(_Resampled):
     Ranks are centred at once; they and all their products are whole numbers and quarters, which add up without error.
     """
 
-    def __init__(self, x: Floats, y: Floats, units: Integers) -> None:
-        super().__init__(x, y, units)
-        self._x, self._y = _RankedColumn(x, units), _RankedColumn(y, units)
+    def __init__(self, x: Floats, y: Floats, clusters: Ints) -> None:
+        super().__init__(x, y, clusters)
+        self._x, self._y = _RankedColumn(x, clusters), _RankedColumn(y, clusters)
         self._y_values_by_x = self._y.values[self._x.order]
 
     def _part(self, weights: ByteWeights) -> Floats:
@@ -141,10 +141,10 @@ class _RankedColumn:
         lengths: how many rows have each distinct value.
     """
 
-    def __init__(self, x: Floats, units: Integers) -> None:
+    def __init__(self, x: Floats, clusters: Ints) -> None:
         self.order = np.argsort(x, kind="stable")
         self.values = np.unique(x, return_inverse=True)[1]
-        self._units = units[self.order]
+        self._clusters = clusters[self.order]
         self._starts = _starts(self.values[self.order])
         self.lengths = np.diff(self._starts, append=len(x))
 
@@ -156,7 +156,7 @@ class _RankedColumn:
             (resamples, values); and the sum of its squares over rows, which is with c of W rows at each value
             (W^3 - sum of c^3) / 12.
         """
-        drawn = np.take(weights, self._units, axis=1).astype(float)
+        drawn = np.take(weights, self._clusters, axis=1).astype(float)
         counts = np.add.reduceat(drawn, self._starts, axis=1)
         ranks = np.cumsum(counts, axis=1)
         total = ranks[:, -1:].copy()
@@ -168,7 +168,7 @@ class _RankedColumn:
 
 def tau_b(x: Floats, y: Floats) -> float:
     """Return Kendall's tau-b of two columns, neither of them constant."""
-    # All rows belong to one unit, which is drawn once.
+    # All rows belong to one cluster, which is drawn once.
     return float(ResampledTau(x, y, np.zeros(len(x), dtype=np.intp))(np.ones((1, 1), dtype=np.uint8))[0])
 
 
@@ -182,18 +182,18 @@ class ResampledTau(_Resampled):
     All numbers in these sums are whole.
     """
 
-    def __init__(self, x: Floats, y: Floats, units: Integers) -> None:
-        super().__init__(x, y, units)
+    def __init__(self, x: Floats, y: Floats, clusters: Ints) -> None:
+        super().__init__(x, y, clusters)
         x_ranks, ranks = (np.unique(column, return_inverse=True)[1] for column in (x, y))
         # The column with fewer values has fewer bits; which of the two comes first makes no difference to tau.
         if x_ranks.max() < ranks.max():
             x_ranks, ranks = ranks, x_ranks
         # lexsort takes its main key last: by x, then by y, so that a pair tied in x is never out of order in y.
         order = np.lexsort((ranks, x_ranks))
-        x_ranks, ranks, self._units = x_ranks[order], ranks[order], units[order]
+        x_ranks, ranks, self._clusters = x_ranks[order], ranks[order], clusters[order]
         self._x_starts = _starts(x_ranks)
         self._both_starts = np.union1d(self._x_starts, _starts(ranks))
-        self._bits: list[tuple[Integers, Integers, Integers, Integers, Integers]] = []
+        self._bits: list[tuple[Ints, Ints, Ints, Ints, Ints]] = []
         for bit in reversed(range(int(ranks.max()).bit_length())):
             ones = (ranks >> bit) & 1
             starts, zeros, up_to = _starts(ranks >> (bit + 1)), np.flatnonzero(ones == 0), np.cumsum(ones)
@@ -207,7 +207,7 @@ class ResampledTau(_Resampled):
 
     def _part(self, weights: NDArray[Any]) -> Floats:
         # A line for each row: lines are what is taken and added up.
-        drawn = np.ascontiguousarray(weights.T)[self._units].astype(float)
+        drawn = np.ascontiguousarray(weights.T)[self._clusters].astype(float)
         total, tied_x = drawn.sum(axis=0) ** 2, _tied(drawn, self._x_starts)
         tied_both = _tied(drawn, self._both_starts)
         discordant = np.zeros(len(weights))
@@ -225,12 +225,12 @@ class ResampledTau(_Resampled):
         return ratio(difference, np.sqrt(untied)).clip(-1, 1)
 
 
-def _starts(ordered: Integers) -> Integers:
+def _starts(ordered: Ints) -> Ints:
     """Return where runs of equal numbers, counted from 0, begin."""
     return np.flatnonzero(np.diff(ordered, prepend=-1))
 
 
-def _tied(drawn: Floats, starts: Integers) -> Floats:
+def _tied(drawn: Floats, starts: Ints) -> Floats:
     """Sum the squared counts of runs of rows: the ordered pairs, with themselves, that are tied."""
     squares: Floats = np.square(np.add.reduceat(drawn, starts, axis=0)).sum(axis=0)
     return squares
@@ -245,42 +245,42 @@ class FewValues:
     """Counts, in resamples, the different pairs of values of two columns that have few of them, such as ratings.
 
     Pairs with their counts stand for all rows: ``ResampledSpearman`` and ``ResampledTau`` take ``x``, ``y`` and
-    ``units`` for columns, and for weights what ``parts`` gives. They add up whole numbers, which come out the same.
+    ``clusters`` for columns, and for weights what ``parts`` gives. They add up whole numbers, which come out the same.
 
     Args:
         x, y: the distinct values of either column.
         pair: of each row, the number of its pair: that of its x times the number of distinct y, and that of its y.
-        units: of each row, what it is drawn with.
+        clusters: of each row, what it is drawn with.
     """
 
-    def __init__(self, x: Floats, y: Floats, pair: Integers, units: Integers) -> None:
+    def __init__(self, x: Floats, y: Floats, pair: Ints, clusters: Ints) -> None:
         pairs, pair = np.unique(pair, return_inverse=True)
         self.x, self.y = x[pairs // len(y)], y[pairs % len(y)]
-        self.units: Integers = np.arange(len(pairs))
-        self._table = count_table(units, pair, (unit_count(units), len(pairs)))
+        self.clusters: Ints = np.arange(len(pairs))
+        self._table = count_table(clusters, pair, (code_count(clusters), len(pairs)))
 
     @classmethod
-    def of(cls, x: Floats, y: Floats, units: Integers) -> FewValues | None:
+    def of(cls, x: Floats, y: Floats, clusters: Ints) -> FewValues | None:
         """Return the pairs of two columns; ``None`` where there are not much fewer of them than rows."""
         (xs, x_numbers), (ys, y_numbers) = (np.unique(column, return_inverse=True) for column in (x, y))
         few = _ROWS_A_PAIR * len(xs) * len(ys) <= len(x)
-        return cls(xs, ys, x_numbers * len(ys) + y_numbers, units) if few else None
+        return cls(xs, ys, x_numbers * len(ys) + y_numbers, clusters) if few else None
 
     def parts(self, weights: ByteWeights) -> Iterator[Floats]:
         """Yield how often each resample drew each pair, some resamples at a time: arrays of shape (some, pairs)."""
-        for part in split_resamples(weights, max(len(self.units), weights.shape[1])):
+        for part in split_resamples(weights, max(len(self.clusters), weights.shape[1])):
             # A sparse table stands on the left of a product, or it would be laid out whole.
             yield np.ascontiguousarray((self._table @ part.T.astype(float)).T)
 
 
-def count_table(units: Integers, codes: Integers, shape: tuple[int, int]) -> Any:
-    """Count how often each unit has each of some codes: shape (codes, units), sparse where it would be large."""
+def count_table(clusters: Ints, codes: Ints, shape: tuple[int, int]) -> Any:
+    """Count how often each cluster has each of some codes: shape (codes, clusters), sparse where it would be large."""
     if (cells := shape[0] * shape[1]) <= _TABLE_CELLS:
-        return np.bincount(codes * shape[0] + units, minlength=cells).reshape(shape[::-1]).astype(float)
+        return np.bincount(codes * shape[0] + clusters, minlength=cells).reshape(shape[::-1]).astype(float)
     # Imported where it is needed: it takes longer to load than numpy.
     from scipy.sparse import csr_array
 
-    return csr_array((np.ones(len(units)), (codes, units)), shape=shape[::-1])
+    return csr_array((np.ones(len(clusters)), (codes, clusters)), shape=shape[::-1])
 
 
 _Coefficient = Callable[[Floats, Floats], float | Floats]
@@ -302,28 +302,28 @@ def correlation(name: str, x: Floats, y: Floats) -> float | None:
 
 
 def resampled_correlations(
-    names: Sequence[str], x: Floats, y: Floats, units: Integers, resampling: Resampling
+    names: Sequence[str], x: Floats, y: Floats, clusters: Ints, resampling: Resampling
 ) -> dict[str, Floats]:
-    """Compute correlations over rows in each resample of units; the resamples are drawn once for all of them.
+    """Compute correlations over rows in each resample of clusters; the resamples are drawn once for all of them.
 
     Args:
         names: of ``pearson``, ``spearman`` and ``kendall``.
         x, y: finite numbers, of shape (rows,).
-        units: the number of each row's unit (a group, or the row itself), from 0 on without gaps.
+        clusters: the number of each row's cluster (a group, or the row itself), from 0 on without gaps.
         resampling: which resamples.
 
     Returns:
         by name, of shape (resamples,); NaN where a resample has no correlation, and everywhere with fewer than two
-        units.
+        clusters.
     """
-    count = unit_count(units)
+    count = code_count(clusters)
     # All three correlations exist for the same columns: asking for one tells of all of them.
     if count < 2 or not resampling.resamples or correlation("pearson", x, y) is None:
         return {name: np.full(resampling.resamples, np.nan) for name in names}
     of_ranks = [name for name in names if name != "pearson"]
-    few = FewValues.of(x, y, units) if of_ranks else None
-    of_rows = {name: STATISTICS[name][1](x, y, units) for name in names if few is None or name == "pearson"}
-    of_pairs = {name: STATISTICS[name][1](few.x, few.y, few.units) for name in of_ranks} if few else {}
+    few = FewValues.of(x, y, clusters) if of_ranks else None
+    of_rows = {name: STATISTICS[name][1](x, y, clusters) for name in names if not few or name == "pearson"}
+    of_pairs = {name: STATISTICS[name][1](few.x, few.y, few.clusters) for name in of_ranks} if few else {}
     resampled: dict[str, list[Floats]] = {name: [] for name in names}
     for weights in resampling.blocks(count):
         for name, coefficient in of_rows.items():
@@ -335,7 +335,7 @@ def resampled_correlations(
     return {name: np.concatenate(parts) for name, parts in resampled.items()}
 
 
-def correlations_within(name: str, x: Floats, y: Floats, groups: Integers) -> Floats:
+def correlations_within(name: str, x: Floats, y: Floats, groups: Ints) -> Floats:
     """Compute the correlation within each group, of shape (groups,); NaN for a group that has none.
 
     Small groups of one size are computed together, as lines of a table: a call of numpy for each of thousands of

@@ -13,7 +13,7 @@ import numpy as np
 
 from ...state.errors import UsageError
 from ...state.tasks import TaskKind
-from .alignment import Floats, Integers
+from .alignment import Floats, Ints
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def leading_metric(kind: TaskKind, data: str, telling_groups: Iterable[int]) -> 
     return "group_spearman" if min(telling_groups, default=0) >= _FEWEST_GROUPS else DEFAULT[kind]
 
 
-def telling_groups(items: Integers, groups: Integers, human: Floats) -> int:
+def telling_groups(items: Ints, groups: Ints, human: Floats) -> int:
     """Count the groups with at least three items whose labels are not all the same.
 
     Args:

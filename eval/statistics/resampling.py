@@ -1,7 +1,7 @@
 """Draw bootstrap resamples; make intervals and p-values: of resampled figures, of means and of shares.
 
-Units are what was drawn from the world independently of each other: groups (the candidates of one source text belong
-together), or single rows where there are no groups. A resample is described by how often it drew each unit, its
+Clusters are what was drawn from the world independently of each other: groups (the candidates of one source text belong
+together), or single rows where there are no groups. A resample is described by how often it drew each cluster, its
 *weights*, so that most figures of a resample are sums that a matrix product computes without copying any row.
 """
 
@@ -15,19 +15,21 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from .alignment import Floats, Integers, number_groups
+from .alignment import Floats, Ints, number_groups
 
 Weights = NDArray[np.int64]
-"""How often each resample drew each unit: (resamples, units)."""
+"""How often each resample drew each cluster: (resamples, clusters)."""
+Figure = Callable[[Weights], Floats]
+"""Computes a figure in each of some resamples."""
 ByteWeights = NDArray[np.uint8]
-"""How often each resample drew each unit, in a byte each."""
+"""How often each resample drew each cluster, in a byte each."""
 AnyWeights = TypeVar("AnyWeights", Weights, ByteWeights)
 AT_ONCE = 1 << 18
 """So many numbers are laid out at a time, which are 2 MB: those of all resamples together may be gigabytes."""
 _BYTES = 1 << 27
 """A block of weights as bytes."""
 _CACHED_BYTES = 1 << 26
-"""So many bytes of resamples are kept for the next figures of as many units: a study has hundreds of these."""
+"""So many bytes of resamples are kept for the next figures of as many clusters: a study has hundreds of these."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,7 @@ class Resampling:
     """Sets how intervals are made. Part of every result that has some.
 
     Figures without a formula for their standard error have it from bootstrap resamples (Efron 1979). Two figures of the
-    same units under the same resampling are taken from the same resamples, one by one: their differences are paired.
+    same clusters under the same resampling are taken from the same resamples, one by one: their differences are paired.
 
     Attributes:
         resamples: how many are drawn; 0 for no intervals.
@@ -65,60 +67,60 @@ class Resampling:
         if self.seed < 0:
             raise ValueError(f"seed must be 0 or more, got {self.seed}")
 
-    def weights(self, units: int) -> Iterator[Weights]:
-        """Yield how often each resample drew each unit, some resamples at a time: arrays of shape (some, units).
+    def weights(self, clusters: int) -> Iterator[Weights]:
+        """Yield how often each resample drew each cluster, some resamples at a time: arrays of shape (some, clusters).
 
-        Each row sums to ``units``. The rows are the same for the same seed and number of units.
+        Each row sums to ``clusters``. The rows are the same for the same seed and number of clusters.
         """
-        for block in self.blocks(units):
-            for part in split_resamples(block, units):
+        for block in self.blocks(clusters):
+            for part in split_resamples(block, clusters):
                 # Figures may add and multiply weights as whole numbers, which would overflow in bytes.
                 yield part.astype(np.int64)
 
-    def blocks(self, units: int) -> Iterator[ByteWeights]:
-        """Yield the same weights in a byte each, many more at a time: 1,000 resamples of 100,000 units in one array.
+    def blocks(self, clusters: int) -> Iterator[ByteWeights]:
+        """Yield the same weights in a byte each, many more at a time: 1,000 resamples of 100,000 clusters in one array.
 
-        That a resample draws a unit more than 255 times has a chance below 1e-500, however many units there are. An
-        array that all resamples fit into is read-only, since all callers share it; the latest such arrays are kept.
+        That a resample draws a cluster more than 255 times has a chance below 1e-500, however many there are. An array
+        that all resamples fit into is read-only, since all callers share it; the latest such arrays are kept.
         """
-        key = self.seed, self.resamples, units
-        if self.resamples * units > _CACHED_BYTES:
+        key = self.seed, self.resamples, clusters
+        if self.resamples * clusters > _CACHED_BYTES:
             return _draw_blocks(*key)
         # Taken out and put in again: the first in the dict is the one that nobody has asked for longest.
         weights = _kept.pop(key, None)
         if weights is None:
             # What may be kept is one block, and of 0 resamples there is none.
-            weights = next(_draw_blocks(*key), np.empty((0, units), dtype=np.uint8))
+            weights = next(_draw_blocks(*key), np.empty((0, clusters), dtype=np.uint8))
             weights.flags.writeable = False
         while _kept and sum(drawn.nbytes for drawn in _kept.values()) + weights.nbytes > _CACHED_BYTES:
             del _kept[next(iter(_kept))]
         _kept[key] = weights
         return iter([weights])
 
-    def figures(self, units: int, figure: Callable[[Weights], Floats]) -> Floats:
+    def figures(self, clusters: int, figure: Figure) -> Floats:
         """Compute a figure in each resample.
 
         Args:
-            units: how many there are. Of fewer than two, all resamples are alike: they say nothing, and are all NaN.
-            figure: of weights of shape (some, units), the figure in each, of shape (some,), or several in each, of
+            clusters: how many there are. Of fewer than two, all resamples are alike: they say nothing, and are all NaN.
+            figure: of weights of shape (some, clusters), the figure in each, of shape (some,), or several in each, of
                 shape (some, figures); NaN where there is none.
 
         Returns:
             shape (resamples,), or (resamples, figures).
         """
-        if units < 2 or not self.resamples:
+        if clusters < 2 or not self.resamples:
             return np.full(self.resamples, np.nan)
-        return np.concatenate([figure(weights) for weights in self.weights(units)])
+        return np.concatenate([figure(weights) for weights in self.weights(clusters)])
 
-    def statistic(self, units: int, figure: Callable[[Weights], Floats], bounded: bool = False) -> Statistic:
-        """Return a figure over all units, as of a resample that drew each once, with its interval (``studentised``).
+    def statistic(self, clusters: int, figure: Figure, bounded: bool = False) -> Statistic:
+        """Return a figure over all clusters, as of a resample that drew each once, with its interval (``studentised``).
 
         Args:
-            units, figure: as in ``figures``.
+            clusters, figure: as in ``figures``.
             bounded: as in ``studentised``.
         """
-        value = none_if_nan(float(figure(np.ones((1, units), dtype=np.int64))[0]))
-        return self.studentised(value, self.figures(units, figure), units, bounded)[0]
+        value = none_if_nan(float(figure(np.ones((1, clusters), dtype=np.int64))[0]))
+        return self.studentised(value, self.figures(clusters, figure), clusters, bounded)[0]
 
     def studentised(
         self, value: float | None, resampled: Floats, clusters: int, bounded: bool = False
@@ -136,10 +138,10 @@ class Resampling:
 
         Returns:
             the figure with its interval, and the two-sided p-value that it is 0; both ``None`` where there are fewer
-            than ``FEWEST_UNITS`` clusters, or the figure exists in less than half of the resamples.
+            than ``FEWEST_CLUSTERS`` clusters, or the figure exists in less than half of the resamples.
         """
         known = without_nan(resampled)
-        if value is None or clusters < FEWEST_UNITS or len(known) < 2 or 2 * len(known) < len(resampled):
+        if value is None or clusters < FEWEST_CLUSTERS or len(known) < 2 or 2 * len(known) < len(resampled):
             return Statistic(value), None
         if bounded and 1 - abs(value) < 1e-9:
             # All resamples are perfect, too.
@@ -171,21 +173,21 @@ class Resampling:
         unseen = share_interval(np.zeros(clusters), np.ones(clusters), self).high or 0.0
         return Statistic(value, value - reach * unseen, value + reach * unseen)
 
-    def mean_interval(self, values: Floats, units: Integers | None = None) -> tuple[Statistic, float | None]:
-        """Return the mean over rows with Student's interval over units, and the two-sided p-value that it is 0.
+    def mean_interval(self, values: Floats, clusters: Ints | None = None) -> tuple[Statistic, float | None]:
+        """Return the mean over rows with Student's interval over clusters, and the two-sided p-value that it is 0.
 
-        Of fewer than ``FEWEST_UNITS`` units there is neither. The standard error is that of a ratio of two sums over
-        units, their values and their rows (Cochran 1977, section 6.3); of single rows it is the usual one.
+        Of fewer than ``FEWEST_CLUSTERS`` there is neither. The standard error is that of a ratio of two sums over
+        clusters, their values and their rows (Cochran 1977, section 6.3); of single rows it is the usual one.
 
         Args:
             values: of each row.
-            units: of each row, a number that rows of one unit share; by default each row stands alone.
+            clusters: of each row, a number that rows of one cluster share; by default each row stands alone.
         """
         mean, n = mean_or_none(values), len(values)
-        clusters = np.arange(n) if units is None else number_groups(units)
+        clusters = np.arange(n) if clusters is None else number_groups(clusters)
         sizes = np.bincount(clusters).astype(float)
         count = len(sizes)
-        if mean is None or count < FEWEST_UNITS or not self.resamples:
+        if mean is None or count < FEWEST_CLUSTERS or not self.resamples:
             return Statistic(mean), None
         sums = np.bincount(clusters, values)
         error = math.sqrt(count / (count - 1) * float(((sums - mean * sizes) ** 2).sum())) / n
@@ -226,19 +228,19 @@ def split_resamples(weights: AnyWeights, rows: int) -> Iterator[AnyWeights]:
     return (weights[start : start + at_once] for start in range(0, len(weights), at_once))
 
 
-def _draw_blocks(seed: int, resamples: int, units: int) -> Iterator[ByteWeights]:
+def _draw_blocks(seed: int, resamples: int, clusters: int) -> Iterator[ByteWeights]:
     random = np.random.default_rng(seed)
-    at_once = max(1, _BYTES // max(1, units))
+    at_once = max(1, _BYTES // max(1, clusters))
     for start in range(0, resamples, at_once):
-        block = np.empty((min(at_once, resamples - start), units), dtype=np.uint8)
+        block = np.empty((min(at_once, resamples - start), clusters), dtype=np.uint8)
         # One resample after the other from one generator: the size of the blocks changes no draw.
         for weights in block:
-            weights[:] = np.bincount(random.integers(0, units, units), minlength=units)
+            weights[:] = np.bincount(random.integers(0, clusters, clusters), minlength=clusters)
         yield block
 
 
 _kept: dict[tuple[int, int, int], ByteWeights] = {}
-"""The latest resamples, by seed, number and units."""
+"""The latest resamples, by seed, number and clusters."""
 
 
 def student_interval(value: float, error: float, df: int, confidence: float) -> tuple[float, float, float]:
@@ -294,43 +296,43 @@ def share_interval(right: Floats, votes: Floats, resampling: Resampling) -> Stat
     return Statistic(share, 0.0 if low < 1e-12 else low, 1.0 if high > 1 - 1e-12 else high)
 
 
-def share_of_rows(right: NDArray[np.bool_] | Floats, units: Integers, resampling: Resampling) -> Statistic:
-    """Return the share of rows of which something holds, or half of it, with the score interval over units."""
-    units = number_groups(units)
-    sums, sizes = np.bincount(units, right), np.bincount(units)
+def share_of_rows(right: NDArray[np.bool_] | Floats, clusters: Ints, resampling: Resampling) -> Statistic:
+    """Return the share of rows of which something holds, or half of it, with the score interval over clusters."""
+    clusters = number_groups(clusters)
+    sums, sizes = np.bincount(clusters, right), np.bincount(clusters)
     return share_interval(sums.astype(float), sizes.astype(float), resampling)
 
 
-def mean_statistic(values: NDArray[Any], units: Integers, resampling: Resampling) -> Statistic:
-    """Return a mean over rows with its interval over units, that of a share where all values are 0 or 1."""
+def mean_statistic(values: NDArray[Any], clusters: Ints, resampling: Resampling) -> Statistic:
+    """Return a mean over rows with its interval over clusters, that of a share where all values are 0 or 1."""
     if np.isin(values, (0, 1)).all():
-        return share_of_rows(values.astype(bool), units, resampling)
-    return resampling.mean_interval(values.astype(float), units)[0]
+        return share_of_rows(values.astype(bool), clusters, resampling)
+    return resampling.mean_interval(values.astype(float), clusters)[0]
 
 
-FEWEST_UNITS = 10
-"""Of fewer units no p-value is made and nothing is called significant.
+FEWEST_CLUSTERS = 10
+"""Of fewer clusters no p-value is made and nothing is called significant.
 
-The bootstrap knows chance only from how the units at hand differ. Of n of them there are few distinct resamples (3 of
-two units, 35 of four), whose spread is too small by the factor (n - 1) / n and by more in the tails: a p-value of 0.003
-may stand where the exact one is 0.98. From about ten units on it comes near the nominal level.
+The bootstrap knows chance only from how the clusters at hand differ. Of n of them there are few distinct resamples (3
+of two clusters, 35 of four), whose spread is too small by the factor (n - 1) / n and by more in the tails: a p-value of
+0.003 may stand where the exact one is 0.98. From about ten clusters on it comes near the nominal level.
 """
 
 
-def caution(units: Mapping[str, int]) -> Iterator[str]:
-    """Yield the caution for figures of too few units, by the name of what was judged, unless there are enough.
+def caution(clusters: Mapping[str, int]) -> Iterator[str]:
+    """Yield the caution for figures of too few clusters, by the name of what was judged, unless there are enough.
 
     >>> print(*caution({"wit": 4, "tact": 80}))
     fewer than 10 groups or items to resample on wit (4): only shares have an interval there, and no p-value is given
     """
-    if few := ", ".join(f"{name} ({count})" for name, count in units.items() if is_few(count)):
+    if few := ", ".join(f"{name} ({count})" for name, count in clusters.items() if is_few(count)):
         no_figures = "only shares have an interval there, and no p-value is given"
-        yield f"fewer than {FEWEST_UNITS} groups or items to resample on {few}: {no_figures}"
+        yield f"fewer than {FEWEST_CLUSTERS} groups or items to resample on {few}: {no_figures}"
 
 
-def is_few(units: int) -> bool:
-    """Tell whether there are too few units to tell a difference from chance; of none there is no figure at all."""
-    return 0 < units < FEWEST_UNITS
+def is_few(clusters: int) -> bool:
+    """Tell whether there are too few clusters to tell a difference from chance; of none there is no figure at all."""
+    return 0 < clusters < FEWEST_CLUSTERS
 
 
 def mean_or_none(values: Floats) -> float | None:

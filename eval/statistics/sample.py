@@ -8,7 +8,7 @@ interval. Two samples of the same rows give differences, and samples of several 
 - accuracy: the score interval of a share (Wilson 1927), on the effective number of rows where rows share a cluster;
 - differences and averages: Student's t with the standard error of paired resamples.
 
-Of fewer than ``FEWEST_UNITS`` clusters only a share has an interval: others would be too narrow.
+Of fewer than ``FEWEST_CLUSTERS`` clusters only a share has an interval: others would be too narrow.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from itertools import chain
 import numpy as np
 
 from ...state.tasks import TaskKind
-from .alignment import Floats, Integers, number_groups, ratio
+from .alignment import Floats, Ints, number_groups, ratio
 from .chance_corrected import accuracies, kappas
 from .correlation import correlation, correlations_within, resampled_correlations
 from .metrics import METRICS
 from .resampling import (
-    FEWEST_UNITS,
+    FEWEST_CLUSTERS,
     Resampling,
     Statistic,
     mean_or_none,
@@ -78,7 +78,7 @@ class Sample:
     kind: TaskKind
     judged: Floats
     human: Floats
-    clusters: Integers
+    clusters: Ints
     grouped: bool
     resampling: Resampling
     ties: Ties = "class"
@@ -126,7 +126,7 @@ class Sample:
             # Correlations are skewed, which Student's interval of ten of them does not know: it held the truth in 92 %.
             margin = (mean.high - mean.value) * math.sqrt(len(by_group) / (len(by_group) - 1))
             return Statistic(mean.value, max(-1.0, mean.value - margin), min(1.0, mean.value + margin))
-        if self.count < FEWEST_UNITS:
+        if self.count < FEWEST_CLUSTERS:
             return Statistic(value)  # before anything is drawn
         return self.resampling.studentised(value, self.drawn(metric), self.count, bounded=True)[0]
 
@@ -139,7 +139,7 @@ class Sample:
 
     def statistics(self, metrics: Collection[str]) -> dict[str, Statistic]:
         """Return several metrics by name; correlations over rows share the preparation of their resamples."""
-        if self.kind == "score" and self.count >= FEWEST_UNITS:
+        if self.kind == "score" and self.count >= FEWEST_CLUSTERS:
             self._draw_over_rows(name for name in metrics if not METRICS[name].within)
         return {name: self.statistic(name) for name in metrics}
 
@@ -245,7 +245,7 @@ def paired_difference(pairs: Sequence[Pair], metric: str) -> Difference:
     if apart is not None and abs(apart) >= 1e-9 and len(known) > 1:
         # The standard error that was seen shrinks with the square root of their number (Cohen 1988, section 2.4).
         error = float(known.std(ddof=1)) * math.sqrt(clusters / (clusters - 1))
-        needed = max(FEWEST_UNITS, math.ceil(clusters * (_BOTH_QUANTILES * error / apart) ** 2))
+        needed = max(FEWEST_CLUSTERS, math.ceil(clusters * (_BOTH_QUANTILES * error / apart) ** 2))
     return Difference(first, second, difference, p, needed=needed, clusters=clusters)
 
 

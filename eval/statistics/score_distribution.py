@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .alignment import Floats, Integers, number_groups, unit_count
+from .alignment import Floats, Ints, code_count, number_groups
 from .resampling import Resampling, Statistic, none_if_nan, share_interval
 
 _STEPS, _MOST_STEPS = 10, 1000
@@ -44,7 +44,7 @@ class ScoreDistribution(NamedTuple):
 
 
 def score_distribution(
-    scores: Floats, people: Floats, units: Integers, scale: tuple[float, float], resampling: Resampling
+    scores: Floats, people: Floats, clusters: Ints, scale: tuple[float, float], resampling: Resampling
 ) -> ScoreDistribution:
     """Return the distribution of a judge's scores beside people's.
 
@@ -54,7 +54,7 @@ def score_distribution(
         scores: the judge's, of each row.
         people: of each row the single annotations, or else their mean, of shape (rows, annotators); NaN where there is
             none. If no row has any, the judge's shares stand alone; else rows without do not count.
-        units: what each row is drawn with.
+        clusters: what each row is drawn with.
         scale: its lowest and its highest point; they lie 1 apart, or a tenth of the scale where 1 leads past its end.
         resampling: how intervals are made.
 
@@ -74,9 +74,9 @@ def score_distribution(
     counted = ~off_scale[0] & (np.bincount(row_of, off_scale[1], len(scores)) == 0)
     if sizes[counted].any():
         counted &= sizes > 0
-    numbers = number_groups(units)
-    # Units without a row that counts are left out by whoever takes shares.
-    tables = np.zeros((2, unit_count(numbers), points))
+    numbers = number_groups(clusters)
+    # Clusters without a row that counts are left out by whoever takes shares.
+    tables = np.zeros((2, code_count(numbers), points))
     sides = ((np.flatnonzero(counted), scores[counted]), (row_of[counted[row_of]], values[counted[row_of]]))
     for table, (rows, given) in zip(tables, sides, strict=True):
         # Rounded first: a step such as 0.1 is no binary fraction, and half way could come out a little below.

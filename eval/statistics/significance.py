@@ -23,7 +23,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from ...state.errors import UsageError
-from .alignment import Floats, Integers
+from .alignment import Floats, Ints
 from .correlation import correlation
 from .resampling import Statistic, mean_or_none, student_interval
 
@@ -62,23 +62,23 @@ def paired_t_test(first: Floats, second: Floats, confidence: float = 0.95) -> tu
     return Statistic(mean, low, high), Test(mean / error, p)
 
 
-def independent(units: Integers) -> bool:
-    """Tell whether no two rows share a unit (a group, or an item), so that a test for independent rows may be made."""
-    return len(np.unique(units)) == len(units)
+def independent(clusters: Ints) -> bool:
+    """Tell whether no two rows share a cluster (a group, or an item), so that a test for independent rows is right."""
+    return len(np.unique(clusters)) == len(clusters)
 
 
-def sign_test(first: int, second: int, units: Integers) -> float | None:
+def sign_test(first: int, second: int, clusters: Ints) -> float | None:
     """Return the exact two-sided p-value of the binomial test of one half.
 
     Args:
         first, second: how many rows there are of either kind; without any there is no test.
-        units: of each row that could have been of one of them, what it was drawn with: where rows share a unit, the
+        clusters: of each row that could have been of one of them, what it was drawn with: where rows share one, the
             test would find far too many differences, and there is none either.
 
     >>> sign_test(5, 0, np.arange(9)), sign_test(3, 3, np.arange(9)), sign_test(5, 0, np.arange(9) // 3)
     (0.0625, 1.0, None)
     """
-    return binomial_test(first, second) if first + second and independent(units) else None
+    return binomial_test(first, second) if first + second and independent(clusters) else None
 
 
 def binomial_test(heads: int, tails: int) -> float:

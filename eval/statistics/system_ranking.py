@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...state.errors import UsageError
-from .alignment import Floats, Integers, number_groups, unit_count
+from .alignment import Floats, Ints, code_count, number_groups
 from .correlation import STATISTICS, correlation
 from .resampling import Resampling, Statistic, Weights, none_if_nan
 
@@ -48,12 +48,7 @@ class SystemRanking(NamedTuple):
 
 
 def rank_by_scores(
-    names: Sequence[str],
-    systems: Integers,
-    judged: Floats,
-    human: Floats,
-    units: Integers,
-    resampling: Resampling,
+    names: Sequence[str], systems: Ints, judged: Floats, human: Floats, clusters: Ints, resampling: Resampling
 ) -> SystemRanking:
     """Compare a judge's mean scores of systems with people's.
 
@@ -61,7 +56,7 @@ def rank_by_scores(
         names: of the systems, in the order of their numbers.
         systems: of each row the number of the system that wrote it.
         judged, human: of each row the scores; NaN where there is no label. If any row has one, the others do not count.
-        units: what each row is drawn with.
+        clusters: what each row is drawn with.
         resampling: how intervals are made.
 
     >>> scores = np.array([1.0, 2, 3, 2, 3, 4]), np.array([2.0, 4, 3, 2, 4, 3])
@@ -70,11 +65,11 @@ def rank_by_scores(
     ([('c', 3.5), ('b', 2.5), ('a', 1.5)], 0.5)
     """
     counted = _counted(human)
-    systems, units = systems[counted], units[counted]
+    systems, clusters = systems[counted], clusters[counted]
     present = np.unique(systems)
     of_system = [np.flatnonzero(systems == number) for number in present]
     sides = [
-        [resampling.mean_interval(column[rows], units[rows])[0] for rows in of_system]
+        [resampling.mean_interval(column[rows], clusters[rows])[0] for rows in of_system]
         for column in (judged[counted], human[counted])
         if not np.isnan(column).any()
     ]
@@ -82,12 +77,7 @@ def rank_by_scores(
 
 
 def rank_by_verdicts(
-    names: Sequence[str],
-    pairs: Integers,
-    judged: Floats,
-    human: Floats,
-    units: Integers,
-    resampling: Resampling,
+    names: Sequence[str], pairs: Ints, judged: Floats, human: Floats, clusters: Ints, resampling: Resampling
 ) -> SystemRanking:
     """Rank systems by who beat whom, by the judge and by people.
 
@@ -96,7 +86,7 @@ def rank_by_verdicts(
         pairs: of each row the numbers of both systems, of shape (rows, 2).
         judged, human: of each row the code of the winner (``tie_policy.CODES``); NaN where there is no label. If any
             row has one, the others do not count.
-        units: what each row is drawn with.
+        clusters: what each row is drawn with.
         resampling: how intervals are made; resamples in which a system has no strength do not count.
 
     Raises:
@@ -108,10 +98,10 @@ def rank_by_verdicts(
     ['a', 'c', 'b']
     """
     counted = _counted(human)
-    units = number_groups(units[counted])
+    clusters = number_groups(clusters[counted])
     present, numbers = np.unique(pairs[counted], return_inverse=True)
     numbers, shown = numbers.reshape(-1, 2), [names[number] for number in present]
-    games = [_Games(numbers, column[counted], units, len(present)) for column in (judged, human)]
+    games = [_Games(numbers, column[counted], clusters, len(present)) for column in (judged, human)]
     sides = [games[0].figures(resampling)]
     problem = games[0].problem(shown) if not shown or sides[0][0].value is None else None
     if len(counted) and not np.isnan(human[counted]).any():
@@ -119,7 +109,7 @@ def rank_by_verdicts(
     return _ranking(shown, sides, problem)
 
 
-def _counted(human: Floats) -> Integers:
+def _counted(human: Floats) -> Ints:
     """Return the rows that count: those with people's label, or all where none has one."""
     # Judge and people must be ranked from the same rows, or their figures could not be compared.
     labelled = np.flatnonzero(~np.isnan(human))
@@ -157,21 +147,21 @@ class _Games:
     Args:
         pairs: the numbers of both systems, of shape (games, 2).
         winners: of each game the winner's code.
-        units: what each game is drawn with.
+        clusters: what each game is drawn with.
         systems: how many there are.
     """
 
-    def __init__(self, pairs: Integers, winners: Floats, units: Integers, systems: int) -> None:
-        self._units, self._systems = units, systems
+    def __init__(self, pairs: Ints, winners: Floats, clusters: Ints, systems: int) -> None:
+        self._clusters, self._systems = clusters, systems
         # evalica's ``Winner``: Draw 0, X 1, Y 2, where the codes are 0 and 1 for the answers, and 2 for a tie.
         games = np.column_stack([pairs, (np.nan_to_num(winners).astype(np.intp) + 1) % 3])
         # One weighted game for all that are alike, so that the cost of a fit does not grow with the rows.
         self._kinds, kind = np.unique(games, axis=0, return_inverse=True)
-        self._kind: Integers = kind.reshape(-1)
+        self._kind: Ints = kind.reshape(-1)
 
     def figures(self, resampling: Resampling) -> list[Statistic]:
         """Return each system's strength with its interval."""
-        count = unit_count(self._units)
+        count = code_count(self._clusters)
         values = [none_if_nan(value) for value in self._strengths(np.ones(count, dtype=np.int64))]
         # Without a figure there is no interval: the resamples, each a fit of its own, are not computed.
         if count < 2 or None in values or not resampling.resamples:
@@ -182,7 +172,7 @@ class _Games:
 
     def _strengths(self, weights: Weights) -> Floats:
         """Compute Bradley-Terry strengths, natural logarithms with mean 0; NaN where they do not exist."""
-        counts = np.bincount(self._kind, weights[self._units].astype(float), len(self._kinds)).astype(float)
+        counts = np.bincount(self._kind, weights[self._clusters], len(self._kinds)).astype(float)
         points, none = self._points(counts), np.full(self._systems, np.nan)
         # Checked in every resample: a draw may leave out the one game that kept two sets of systems together.
         if self._systems < 2 or not _reachable(points > 0).all():

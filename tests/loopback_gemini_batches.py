@@ -9,7 +9,6 @@ if TYPE_CHECKING:
     from .loopback_batches import Batch, Batches
 
 CREATE = re.compile(r"/v1(?:beta)?/models/([^:/]+):batchGenerateContent")
-LOOK = re.compile(r"/v1(?:beta)?/(batches[^?]*)")
 STATES = {
     **{"in_progress": "PENDING", "completed": "SUCCEEDED", "expired": "EXPIRED"},
     **{"cancelled": "CANCELLED", "failed": "FAILED"},
@@ -17,15 +16,13 @@ STATES = {
 
 
 def handles(path: str) -> bool:
-    return (LOOK.match(path) or CREATE.match(path)) is not None
+    return path.startswith(("/v1/batches", "/v1beta/batches")) or CREATE.match(path) is not None
 
 
 def answer(batches: Batches, method: str, path: str, body: dict[str, Any]) -> tuple[int, Any]:
     if method == "POST":
         return _create(batches, path, body)
-    found = LOOK.match(path)
-    assert found
-    name = found[1]
+    name = path.split("/", 2)[2]
     if name == "batches":
         return 200, {"operations": [_shown(batches, batch) for batch in batches.of("batches/")]}
     batch = next((one for one in batches.of("batches/") if one.id == name), None)

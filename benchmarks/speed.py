@@ -270,19 +270,19 @@ def imports(bench: Bench) -> Iterator[Row]:
 def linear(bench: Bench) -> Iterator[Row]:
     """P10: processor seconds per item of a big run beside those of a small one, starting up left out.
 
-    The small ones take less time than starting up varies by, so there are more of them.
+    Each run has one of a single item beside it, since a machine may be slower a minute later. The small ones take less
+    time than starting up varies by, so there are more of them.
     """
     small, big = 100, 1_000 if bench.quick else 10_000
     for labels in (False, True):
         with bench.provider() as provider:
 
-            def cost(size: int, times: int, labels: bool = labels, provider: Simulated = provider) -> float:
-                runs = (_single(bench, provider, size, labels=labels) for _ in range(times))
-                return median(run.cpu_seconds for run in runs)
+            def more(size: int, labels: bool = labels, provider: Simulated = provider) -> float:
+                one, many = (_single(bench, provider, each, labels=labels) for each in (1, size))
+                return 1000 * (many.cpu_seconds - one.cpu_seconds) / (size - 1)
 
-            start = cost(1, 3 * bench.repeats)
             per_item = [
-                1000 * (cost(size, times) - start) / (size - 1)
+                median(more(size) for _ in range(times))
                 for size, times in ((small, 3 * bench.repeats), (big, bench.repeats))
             ]
         case = f"single, {big:,} items / {small}{', with labels' if labels else ''}"

@@ -128,9 +128,7 @@ class Study:
             comparison=compare(comparators, bases),
             matching=matching,
             frontiers=tuple(frontier(comparator, matching.ensembles) for comparator in comparators),
-            diagnoses=tuple(
-                diagnose(data, resampling) for judge in loaded for data in judge.by_aspect.values()
-            ),
+            diagnoses=tuple(diagnose(data, resampling) for of in loaded for data in of.by_aspect.values()),
             costs=costs(judges, people),
             leanings=tuple(leanings(comparators)),
             annotators=tuple(filter(None, people_compared)),

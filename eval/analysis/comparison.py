@@ -109,7 +109,7 @@ class PairwiseComparator:
     Attributes:
         subject: what was judged.
         resampling: how intervals are made.
-        data: that of the judges that judged it, in their order.
+        data: of each judge that judged it, in their order.
         items: the items that count (``shared_items``): of others a judge's figures would be of easier items, say, than
             another's. ``None`` for all.
     """

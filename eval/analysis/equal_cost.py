@@ -57,7 +57,7 @@ class EqualCostMatch(NamedTuple):
     Attributes:
         judge, subject: their labels.
         ensemble: what it is compared with.
-        currency: what both spent as much of as can be.
+        currency: what both costs are counted in.
         spent, ensemble_spent: in that currency, a judgement.
         pairwise: judge (first) against ensemble (second), as in ``comparison``; p-values are adjusted over all
             matches on the subject.

@@ -269,7 +269,7 @@ class FewValues:
         few = _ROWS_A_PAIR * len(xs) * len(ys) <= len(x)
         return cls(xs, ys, x_numbers * len(ys) + y_numbers, clusters) if few else None
 
-    def parts(self, weights: ByteWeights) -> Iterator[Floats]:
+    def parts(self, weights: ByteWeights) -> Iterator[NDArray[Any]]:
         """Yield how often each resample drew each pair, some resamples at a time: arrays of shape (some, pairs)."""
         for part in split_resamples(weights, max(len(self.clusters), weights.shape[1])):
             # A sparse table stands on the left of a product, or it would be laid out whole.

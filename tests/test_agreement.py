@@ -136,7 +136,7 @@ def test_resamples_against_scipy_on_made_ones(size: int, rows: int, x_levels: in
     check_resamples(*columns(rows, x_levels, y_levels), units, Resampling(resamples=12, seed=rows))
 
 
-def test_distant_values_and_a_heavy_unit_leave_resamples_exact() -> None:
+def test_distant_values_and_a_heavy_cluster_leave_resamples_exact() -> None:
     """Of twenty-four rows one is a million away: a third of the resamples do not have it."""
     x, y = columns(24, 10**9, 10**9)
     x[3], y[3] = 1e12, -1e9
@@ -144,6 +144,7 @@ def test_distant_values_and_a_heavy_unit_leave_resamples_exact() -> None:
     # One group has nearly all the rows, and may be drawn several times.
     units = np.maximum(np.arange(4_000) - 3_990, 0)
     check_resamples(*columns(4_000, 10**9, 10**9), units, Resampling(resamples=10))
+    check_resamples(*columns(4_000, 2, 2), units, Resampling(resamples=10))
 
 
 @settings(max_examples=60)

@@ -19,7 +19,15 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .eval.judges.judge import create_async_judge, create_judge
-    from .state import Aspect, CompareTask, JurygraphError, ReplyError, ScoreTask, UsageError, Verdict
+    from .state import (
+        Aspect,
+        CompareTask,
+        JurygraphError,
+        ReplyError,
+        ScoreTask,
+        UsageError,
+        Verdict,
+    )
 
 __all__ = [
     "Aspect",
@@ -43,7 +51,8 @@ def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(
-        import_module(".eval.judges.judge" if name.startswith("create_") else ".state", __name__), name
+        import_module(".eval.judges.judge" if name.startswith("create_") else ".state", __name__),
+        name,
     )
 
 

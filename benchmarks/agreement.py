@@ -1,9 +1,10 @@
-"""How long agreement with people takes to compute, with its intervals, and how much memory.
+"""Measure the time and memory of computing agreement with annotators, including intervals.
 
     python -m benchmarks.agreement [--rows 100000] [--resamples 1000] [--quick]
 
-Pearson, Spearman and Kendall over rows, and within groups where there are some, each with its bootstrap interval: in a
-fresh process for each case, then by ``jurygraph agree`` from a file. Scores are drawn at random, the seed being fixed.
+It computes Pearson, Spearman and Kendall over rows, and within groups if there are any, each with
+its bootstrap interval: in a fresh process per case, then by ``jurygraph agree`` from a file. The
+scores are random with a fixed seed.
 """
 
 from __future__ import annotations
@@ -24,7 +25,13 @@ from .scenario import middle, module, options, run, scratch, show, show_machine
 
 HEADINGS = ("scores", "groups of", "what", "seconds", "of the processor", "peak MiB", "wanted")
 CASES = [(kind, size) for kind in ("continuous", "1 to 5") for size in (1, 16)]
-_AGREE = (sys.executable, "-c", "from jurygraph.eval.cli.app import main; main()", "agree", "--json")
+_AGREE = (
+    sys.executable,
+    "-c",
+    "from jurygraph.eval.cli.app import main; main()",
+    "agree",
+    "--json",
+)
 
 
 def main() -> None:
@@ -46,7 +53,8 @@ def main() -> None:
             data = _file(folder / "scores.jsonl", kind, size, rows)
             command = [*_AGREE, "--resamples", str(arguments.resamples), str(data)]
             done = [
-                run(module("agreement", *how, "--case", kind, size), {}) for _ in range(arguments.repeats)
+                run(module("agreement", *how, "--case", kind, size), {})
+                for _ in range(arguments.repeats)
             ]
             whole = [run(command, {}) for _ in range(arguments.repeats)]
             seconds = [float(each.output.strip().splitlines()[-1]) for each in done]
@@ -68,7 +76,8 @@ def _columns(kind: str, rows: int) -> tuple[NDArray[np.float64], NDArray[np.floa
     judged = random.normal(3, 1, rows)
     human = judged + random.normal(0, 1, rows)
     if kind == "1 to 5":
-        judged, human = np.clip(np.round(judged), 1, 5), np.clip(np.round(human), 1, 5)
+        judged = np.clip(np.round(judged), 1, 5)
+        human = np.clip(np.round(human), 1, 5)
     return judged, human
 
 

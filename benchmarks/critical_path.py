@@ -1,8 +1,9 @@
-"""How long single items take, one at a time, in a process that has warmed up; for ``speed.py``.
+"""Measure the time of single items, one at a time, in a warmed-up process; for ``speed.py``.
 
     python -m benchmarks.critical_path PROTOCOL FOLDER [--set KEY=VALUE]... [--concurrency 16]
 
-Prints JSON: for each item the seconds it took, and the rounds that it was held. ``OPENAI_BASE_URL`` says whom it calls.
+Prints JSON: the seconds and the number of rounds of each item. ``OPENAI_BASE_URL`` is the address
+of the model.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ from jurygraph.eval import aevaluate
 from .scenario import MODEL
 
 
-async def measure(protocol: Any, files: Iterable[Path], settings: Any, concurrency: int) -> list[Any]:
+async def measure(
+    protocol: Any, files: Iterable[Path], settings: Any, concurrency: int
+) -> list[Any]:
     """Judge one file after the other; the first warms up and does not count."""
     taken = []
     for path in files:
@@ -45,7 +48,12 @@ def main() -> None:
     arguments = parser.parse_args()
     settings = dict(pair.split("=", 1) for pair in arguments.set)
     taken = asyncio.run(
-        measure(arguments.protocol, sorted(arguments.folder.glob("*.jsonl")), settings, arguments.concurrency)
+        measure(
+            arguments.protocol,
+            sorted(arguments.folder.glob("*.jsonl")),
+            settings,
+            arguments.concurrency,
+        )
     )
     print(json.dumps(taken))
 

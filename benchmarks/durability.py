@@ -1,14 +1,15 @@
-"""Kill a run with ``kill -9`` at random moments, finish it, and look at what is left.
+"""Kill a run with ``kill -9`` at random moments, finish it, and check the results.
 
-    python -m benchmarks.durability [--kills 50] [--journal sqlite|postgres|both] [--concurrency 4,16,64] [--json]
+    python -m benchmarks.durability [--kills 50] [--journal sqlite|postgres|both] [--concurrency
+    4,16,64] [--json]
 
-A job is the same command again and again until it ends by itself; it is killed while it starts, works, or rewrites its
-results. Its results are set beside those of a run that nobody disturbed, line by line and in all that they say but the
-time; and the provider counts how often each call was made. A call that was in flight when its process was killed has
-to be made again, so a kill may cost as many calls as may be in flight. Ends with exit code 1 if anything was lost or
-changed, or more than that was repeated.
+A job repeats the same command until it ends normally; it is killed while it starts, works, or
+rewrites its results. Its results are compared with an undisturbed run's, line by line,
+except for times. The provider counts the requests for each call. A call that was in flight at the
+kill has to be repeated, so a kill may cost as many calls as may be in flight. The exit code is 1 if
+anything was lost or changed, or if more was repeated.
 
-On Postgres each job has a schema of its own, in the database that ``JURYGRAPH_TEST_POSTGRES`` names.
+On Postgres each job has its own schema, in the database of ``JURYGRAPH_TEST_POSTGRES``.
 """
 
 from __future__ import annotations
@@ -48,22 +49,23 @@ MOST_KILLS_OF_A_JOB = 6
 JournalKind = Literal["sqlite", "postgres"]
 Moment = Literal["start", "work", "end"]
 MOMENTS: tuple[Moment, ...] = ("start", "work", "work", "work", "work", "end", "end")
-"""Drawn from: before a process makes its first call, while it calls, and behind the last reply of all."""
+"""The moments to draw from: before the first call, during calls, after the last reply."""
 
 
 @dataclass
 class Outcome:
-    """What became of the jobs on one kind of journal.
+    """The result of the jobs on one kind of journal.
 
     Attributes:
-        start, work, end: processes that were killed before their first call, then, and after the last reply of all.
-        lost: results that are not there.
-        changed: results that differ from those of the undisturbed run, or stand there twice.
-        calls: calls that the jobs take when nobody disturbs them.
-        repeated: calls that were made more often than once.
-        cut_off: of these, without a reply when the process was killed.
-        answered: of these, with a reply that had not been kept.
-        allowed: calls that may have been in flight at the kills, at most.
+        start, work, end: processes killed before their first call, during calls, and after the last
+            reply.
+        lost: missing results.
+        changed: results that differ from the undisturbed run or are duplicated.
+        calls: calls of the jobs without kills.
+        repeated: calls that were made more than once.
+        cut_off: those of them without a reply when the process was killed.
+        answered: those of them with a reply that was not saved.
+        allowed: the maximum of calls that may have been in flight at the kills.
     """
 
     journal: str
@@ -93,12 +95,12 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Undisturbed:
-    """The run that the others are held against.
+    """The undisturbed run for comparison.
 
     Attributes:
-        results: what it came to, by key, without times.
-        calls: how many it took.
-        before, working, after: seconds until the first call, of the calls, and behind them.
+        results: its results by key, without times.
+        calls: its number of calls.
+        before, working, after: seconds before the first call, of the calls, and after the last.
     """
 
     results: dict[str, str]
@@ -110,7 +112,7 @@ class Undisturbed:
 
 @dataclass(frozen=True)
 class Trial:
-    """What is run, and how often it is killed."""
+    """The command of a trial and the number of kills."""
 
     folder: Path
     provider: Simulated
@@ -124,11 +126,11 @@ class Trial:
         return judging(self.protocol, self.data, out, *self.options(concurrency), *more)
 
     def options(self, concurrency: int) -> tuple[str, ...]:
-        """What is the same with every journal."""
+        """Return the options that are the same for every journal."""
         return (*ASPECT, "--concurrency", str(concurrency))
 
 
-# --- the undisturbed run ------------------------------------------------------------------------------------------
+# The undisturbed run
 
 
 def undisturbed(trial: Trial, concurrency: int) -> Undisturbed:
@@ -149,7 +151,7 @@ def _after_last_reply(finished: Finished, seen: dict[str, Any]) -> float:
 
 
 def _results(out: Path) -> dict[str, str]:
-    """Each result as it would be whenever it was made; one that stands there twice is marked."""
+    """Return each result without its time; a duplicate is marked."""
     found: dict[str, str] = {}
     for result in results_of(out):
         key = "|".join(str(result[name]) for name in ("item", "aspect", "protocol", "repeat"))
@@ -165,7 +167,7 @@ def without_times(value: Any) -> Any:
     return [without_times(part) for part in value] if isinstance(value, list) else value
 
 
-# --- killing ------------------------------------------------------------------------------------------------------
+# Killing
 
 
 def put_through(
@@ -175,7 +177,7 @@ def put_through(
     concurrency: int,
     most: int,
 ) -> Outcome:
-    """One job: killed up to so many times, then left to finish, then compared."""
+    """Run one job: kill it up to a number of times, let it finish, and compare the results."""
     outcome = Outcome("", jobs=1, calls=reference.calls)
     out = trial.folder / f"job-{uuid.uuid4().hex[:8]}"
     trial.provider.reset()
@@ -197,7 +199,7 @@ def put_through(
 
 
 def _killed(trial: Trial, command: Sequence[str], reference: Undisturbed, moment: Moment) -> bool:
-    """Start the process and kill it; false where it had ended by then."""
+    """Start the process and kill it; return False if it had already ended."""
     seen = trial.provider.stats()
     left = reference.working * max(0.0, 1 - seen["distinct"] / reference.calls)
     with _started(trial, command) as process:
@@ -262,13 +264,13 @@ def _all_answered(provider: Simulated, calls: int) -> bool:
 
 
 def _wait_for_hanging_up(provider: Simulated) -> None:
-    """Until the provider has noticed that nobody waits any more."""
+    """Wait until the provider has noticed that its clients hung up."""
     deadline = time.monotonic() + 10
     while provider.stats()["in_flight"] and time.monotonic() < deadline:
         time.sleep(0.005)
 
 
-# --- counting -----------------------------------------------------------------------------------------------------
+# Counting
 
 
 def _count(outcome: Outcome, seen: dict[str, Any], reference: Undisturbed) -> None:
@@ -277,7 +279,9 @@ def _count(outcome: Outcome, seen: dict[str, Any], reference: Undisturbed) -> No
     outcome.cut_off = seen["repeated"] - seen["answered_twice"]
     if seen["distinct"] != reference.calls:
         outcome.changed += 1
-        outcome.examples.append(f"{seen['distinct']} different calls were made, not {reference.calls}")
+        outcome.examples.append(
+            f"{seen['distinct']} different calls were made, not {reference.calls}"
+        )
 
 
 def _compare(outcome: Outcome, expected: dict[str, str], found: dict[str, str]) -> None:
@@ -299,17 +303,17 @@ def _add(total: Outcome, one: Outcome) -> None:
             setattr(total, name, getattr(total, name) + value)
 
 
-# --- journals -----------------------------------------------------------------------------------------------------
+# Journals
 
 
 def journal_place(kind: JournalKind) -> AbstractContextManager[str | None]:
-    """Where a job's journal is: in its own folder unless said otherwise."""
+    """Return the place of a job's journal: its own folder by default."""
     return contextlib.nullcontext() if kind == "sqlite" else schema()
 
 
 @contextlib.contextmanager
 def schema() -> Iterator[str]:
-    """A URL whose tables are in a schema that is gone afterwards."""
+    """Yield a URL whose tables are in a schema that is dropped afterwards."""
     import psycopg
 
     server = os.environ.get("JURYGRAPH_TEST_POSTGRES", POSTGRES)
@@ -328,7 +332,9 @@ def main() -> None:
     parser.add_argument("--kills", type=int, default=50, help="of each kind of journal")
     parser.add_argument("--journal", choices=["sqlite", "postgres", "both"], default="both")
     parser.add_argument(
-        "--concurrency", default="4,16,64", help="calls in flight; with commas: one job each, in turn"
+        "--concurrency",
+        default="4,16,64",
+        help="calls in flight; with commas: one job each, in turn",
     )
     parser.add_argument("--protocol", default="debate,chateval")
     parser.add_argument("--items", type=int, default=60)
@@ -336,7 +342,9 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=20, help="of the moments of the kills")
     parser.add_argument("--json", action="store_true", help="print the outcomes as JSON")
     arguments = parser.parse_args()
-    kinds: list[JournalKind] = ["sqlite", "postgres"] if arguments.journal == "both" else [arguments.journal]
+    kinds: list[JournalKind] = (
+        ["sqlite", "postgres"] if arguments.journal == "both" else [arguments.journal]
+    )
     with (
         scratch() as folder,
         simulated(latency_ms=arguments.latency_ms, spread=0.3, critic="mixed") as provider,
@@ -350,9 +358,12 @@ def main() -> None:
     sys.exit(not all(outcome.sound for outcome in outcomes))
 
 
-def kill_often(trial: Trial, kind: JournalKind, references: dict[int, Undisturbed], kills: int) -> Outcome:
-    """Job after job, one concurrency after the other, until there were so many kills."""
-    total, levels = Outcome(kind), list(references)
+def kill_often(
+    trial: Trial, kind: JournalKind, references: dict[int, Undisturbed], kills: int
+) -> Outcome:
+    """Run jobs at each concurrency in turn until the number of kills is reached."""
+    total = Outcome(kind)
+    levels = list(references)
     while total.kills < kills:
         level = levels[total.jobs % len(levels)]
         most = min(MOST_KILLS_OF_A_JOB, kills - total.kills)
@@ -361,7 +372,7 @@ def kill_often(trial: Trial, kind: JournalKind, references: dict[int, Undisturbe
 
 
 def report(outcomes: Sequence[Outcome], *, as_json: bool) -> None:
-    """Print what came out."""
+    """Print the results."""
     if as_json:
         print(json.dumps([{**asdict(outcome), "kills": outcome.kills} for outcome in outcomes]))
         return

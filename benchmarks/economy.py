@@ -1,10 +1,11 @@
-"""What a sweep costs whose cells share a journal, beside its cells one by one.
+"""Compare the calls of a sweep whose cells share a journal with those of separate cells.
 
     python -m benchmarks.economy [--items 20] [--rounds 1,2,3,4,5] [--personas strict,moderate,...]
 
-A cell is a debate with settings of its own: rounds x personas x tie-breaker on and off. Once each has a journal to
-itself, once all have one in common; the provider counts the calls. Debates whose settings differ only in how they end
-have their first turns in common, and those are to be paid for once.
+A cell is a debate with its own settings: rounds x personas x tie-breaker on and off. In the first
+sweep each cell has its own journal, in the second all share one. The provider counts the calls.
+Debates whose settings differ only in how they end share their first turns, which should be paid for
+once.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def cells(rounds: Sequence[str], personas: Sequence[str]) -> Iterator[Any]:
 def calls(
     data: Path, provider: Simulated, settings: Sequence[Any], journal: Path | None
 ) -> tuple[int, list[str]]:
-    """How many calls all cells take, and what verdicts they come to."""
+    """Return the number of calls of all cells, and their verdicts."""
     provider.reset()
     verdicts = []
     for number, cell in enumerate(settings):
@@ -46,7 +47,9 @@ def calls(
             journal=journal,
             concurrency=64,
         )
-        verdicts += [f"{result.item} {result.score_by_round} {result.score}" for result in done.results]
+        verdicts += [
+            f"{result.item} {result.score_by_round} {result.score}" for result in done.results
+        ]
     requests: int = provider.stats()["requests"]
     return requests, verdicts
 
@@ -58,19 +61,33 @@ def main() -> None:
     parser.add_argument("--rounds", default="1,2,3,4,5")
     parser.add_argument("--personas", default=PERSONAS)
     arguments = parser.parse_args()
-    rounds, personas = arguments.rounds.split(","), arguments.personas.split(",")
+    rounds = arguments.rounds.split(",")
+    personas = arguments.personas.split(",")
     settings = list(cells(rounds[:2], personas[:2]) if arguments.quick else cells(rounds, personas))
     show_machine()
     rows: list[tuple[object, ...]] = []
-    for critic, told in (("objects", "no Critic gives in"), ("mixed", "one objection in four is the last")):
+    for critic, told in (
+        ("objects", "no Critic gives in"),
+        ("mixed", "one objection in four is the last"),
+    ):
         with scratch() as folder, simulated(critic=critic) as provider:
             os.environ.update(provider.environment)
             data = score_items(folder / "items.jsonl", arguments.items)
             alone, verdicts = calls(data, provider, settings, None)
             shared, again = calls(data, provider, settings, folder / "journal.sqlite")
         same = "yes" if sorted(verdicts) == sorted(again) else "NO"
-        rows.append((f"{len(settings)} cells, {told}", alone, shared, shared / alone, same, 0.5, 0.3))
-    headings = ("sweep", "calls one by one", "calls on one journal", "ratio", "same verdicts", "must", "goal")
+        rows.append(
+            (f"{len(settings)} cells, {told}", alone, shared, shared / alone, same, 0.5, 0.3)
+        )
+    headings = (
+        "sweep",
+        "calls one by one",
+        "calls on one journal",
+        "ratio",
+        "same verdicts",
+        "must",
+        "goal",
+    )
     show("E2", headings, rows)
 
 

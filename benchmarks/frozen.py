@@ -1,12 +1,13 @@
-"""Stop or kill a process in the middle of each transaction on a shared Postgres journal; how long do others wait?
+"""Stop or kill a process in each transaction on a shared Postgres journal, and time the others.
 
     python -m benchmarks.frozen [--lease 10]
 
-One process asks for a call and keeps its reply; it is stopped (SIGSTOP) or killed behind a statement of its own, before
-the commit. From that moment on another one asks for the same call. Wanted: no more than the lease and
-15 seconds. Ends with exit code 1 if it took longer, or if the stopped process does not go on as it should.
+One process requests a call and saves its reply. It is stopped (SIGSTOP) or killed after one of its
+statements, before the commit. From then on another process requests the same call. It should wait
+at most the lease and 15 seconds. The exit code is 1 if it took longer, or if the stopped process
+does not continue correctly.
 
-The database is the one that ``JURYGRAPH_TEST_POSTGRES`` names; the tables are in a schema of their own.
+The database is that of ``JURYGRAPH_TEST_POSTGRES``; the tables have their own schema.
 """
 
 from __future__ import annotations
@@ -75,13 +76,15 @@ async def waited(where: str, lease: float) -> float:
 
 
 def trial(statement: str, number: signal.Signals, lease: float) -> tuple[float, bool]:
-    """One process, stopped or killed; how long another waited, and whether a stopped one went on well."""
+    """Stop or kill one process; return another's wait, and whether a stopped one went on."""
     with schema() as where:
         command = [sys.executable, "-c", WORKER, where, statement, str(int(number)), str(lease)]
         with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
             try:
                 assert process.stdout
-                assert process.stdout.read(1) == b"x", "the worker ended before it was to be stopped"
+                assert process.stdout.read(1) == b"x", (
+                    "the worker ended before it was to be stopped"
+                )
                 seconds = asyncio.run(waited(where, lease))
                 process.send_signal(signal.SIGCONT)
                 went_on = process.wait(60) == 0
@@ -96,14 +99,17 @@ def main() -> None:
     parser.add_argument("--lease", type=float, default=10.0, help="of a claim, in seconds")
     lease = parser.parse_args().lease
     show_machine()
-    rows, sound = [], True
+    rows = []
+    sound = True
     for moment, statement in MOMENTS.items():
         for number in SIGNALS:
             seconds, went_on = trial(statement, number, lease)
             sound = sound and went_on and seconds <= lease + ALLOWED
             rows.append((moment, number.name, seconds, "yes" if went_on else "no"))
     show(
-        f"frozen, lease {lease:g} s", ("in the middle of", "signal", "others waited, s", "went on well"), rows
+        f"frozen, lease {lease:g} s",
+        ("in the middle of", "signal", "others waited, s", "went on well"),
+        rows,
     )
     sys.exit(not sound)
 

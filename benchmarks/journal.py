@@ -1,11 +1,11 @@
-"""What keeping calls costs: the journal alone, written to by as many workers as there may be calls in flight.
+"""Measure the cost of saving calls: the journal alone, with one worker per call in flight.
 
     python -m benchmarks.journal [--calls 20000] [--concurrency 64] [--journal FILE_OR_URL]
     python -m benchmarks.journal --opening 5000000 [--journal FILE_OR_URL]    seconds to open a run of so many calls
     python -m benchmarks.journal --rate 600 --journal URL    whether four processes keep one limit on requests a minute
 
-Each worker reserves a call's key, waits as long as a provider takes, and keeps the reply; the same without the journal
-is taken off. Bytes are those of the database beside the text of the replies.
+Each worker reserves a call's key, waits as long as a provider takes, and saves the reply. The cost
+of the same without a journal is subtracted. Bytes are those of the database minus the replies.
 """
 
 from __future__ import annotations
@@ -34,17 +34,24 @@ from .scenario import middle, options, scratch, show, show_machine
 from .simulated_provider import simulated
 from .simulated_replies import prose
 
-HEADINGS = ("journal", "calls a second", "CPU per call, ms", "bytes per call beside the text", "must", "goal")
+HEADINGS = (
+    "journal",
+    "calls a second",
+    "CPU per call, ms",
+    "bytes per call beside the text",
+    "must",
+    "goal",
+)
 
 
 @dataclass(frozen=True)
 class Load:
-    """How much is written, and how.
+    """The amount of data and the pace of the writers.
 
     Attributes:
-        calls: so many, by ``concurrency`` workers.
-        latency: seconds that a call takes.
-        words: of a reply.
+        calls: the number of calls, made by ``concurrency`` workers.
+        latency: seconds per call.
+        words: words per reply.
     """
 
     calls: int
@@ -53,15 +60,21 @@ class Load:
     words: int = 80
 
     def keys(self) -> Iterator[bytes]:
-        """What identifies the calls."""
+        """Yield the identities of the calls."""
         return (blake2b(b"%d" % number, digest_size=16).digest() for number in range(self.calls))
 
     def entry(self, key: bytes) -> Entry:
         """A finished call."""
         reply = json.dumps(
-            {"text": f"{key.hex()} {prose('reply', self.words)}", "cut_off": False, "refused": False}
+            {
+                "text": f"{key.hex()} {prose('reply', self.words)}",
+                "cut_off": False,
+                "refused": False,
+            }
         )
-        return Entry("openai:sim-model", reply.encode(), Usage(1, 400, 0, 130, 0, 0.0001, self.latency))
+        return Entry(
+            "openai:sim-model", reply.encode(), Usage(1, 400, 0, 130, 0, 0.0001, self.latency)
+        )
 
     @property
     def text(self) -> int:
@@ -80,14 +93,16 @@ async def _worker(load: Load, keys: Iterator[bytes], journal: Journal | None) ->
 
 
 async def drive(load: Load, where: str | None) -> tuple[float, float]:
-    """Seconds, and the processor's, of all calls; with no journal where there is no place for one."""
+    """Return the wall and CPU seconds of all calls; ``where``: the journal, None for none."""
     journal = await Journal.open(where, run="benchmark") if where else None
     keys = load.keys()
-    started, cpu = time.perf_counter(), _cpu()
+    started = time.perf_counter()
+    cpu = _cpu()
     async with asyncio.TaskGroup() as group:
         for _ in range(load.concurrency):
             group.create_task(_worker(load, keys, journal))
-    seconds, cpu = time.perf_counter() - started, _cpu() - cpu
+    seconds = time.perf_counter() - started
+    cpu = _cpu() - cpu
     if journal is not None:
         await journal.close()
     return seconds, cpu
@@ -107,16 +122,20 @@ _MANY = {
 
 
 def opening(where: str, calls: int) -> list[float]:
-    """Seconds in which a run of so many calls is opened: whose sums are not kept yet, whose sums are; and killed."""
+    """Return the seconds to open a run of many calls: without sums, with sums, and after a kill."""
     place = journal_location(where)
 
     def store() -> Store:
-        return Store(place, "benchmark", part="", shared=True, fresh=False, patience=Patience(600, 60))
+        return Store(
+            place, "benchmark", part="", shared=True, fresh=False, patience=Patience(600, 60)
+        )
 
     made = store()
     first = made.opening << COUNTER_BITS
     insert = text(_MANY[made.dialect.name].replace("CALL", _CALL))
-    made.transact(lambda connection: connection.execute(insert, {"first": first, "calls": calls}) and None)
+    made.transact(
+        lambda connection: connection.execute(insert, {"first": first, "calls": calls}) and None
+    )
     seconds = []
     for _ in range(2):
         made.disconnect()  # as when a process is killed
@@ -168,14 +187,16 @@ asyncio.run(main())
 
 
 def paced(where: str, rate: float, processes: int, minutes: float) -> tuple[int, float]:
-    """The most requests of some processes in any minute, and how many a minute there were after the first seconds."""
+    """Return the most requests in any minute, and the requests a minute after the first seconds."""
     with simulated(latency_ms=50) as provider:
         ends = time.time() + 10 + 60 * minutes
         commands = [
             [sys.executable, "-c", PACED, where, str(part), str(rate), str(ends), provider.url]
             for part in range(processes)
         ]
-        started = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for command in commands]
+        started = [
+            subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for command in commands
+        ]
         went = sorted(float(line) for one in started for line in one.communicate()[0].split())
     last = 0
     most = 0
@@ -218,7 +239,9 @@ def main() -> None:
     calls = arguments.calls // 10 if arguments.quick else arguments.calls
     load = Load(calls, arguments.concurrency, arguments.latency_ms / 1000)
     show_machine()
-    costs, rates, extra = [], [], []
+    costs = []
+    rates = []
+    extra = []
     with scratch() as folder:
         for at in range(arguments.repeats):
             path = folder / f"{at}.sqlite"
@@ -229,7 +252,11 @@ def main() -> None:
             extra += [size(path) / calls - load.text] if path.exists() else []
     shown = middle(extra) if extra else "not told"
     kind = "SQLite" if extra else str(arguments.journal).partition(":")[0]
-    show("P4", HEADINGS, [(kind, middle(rates), middle(costs), shown, "0.4 ms; 2 KB", "0.2 ms; 0.5 KB")])
+    show(
+        "P4",
+        HEADINGS,
+        [(kind, middle(rates), middle(costs), shown, "0.4 ms; 2 KB", "0.2 ms; 0.5 KB")],
+    )
 
 
 def _other_modes(arguments: argparse.Namespace) -> None:

@@ -1,7 +1,8 @@
-"""A run of any number of made-up verdicts, written without judging: to measure reading, reporting and resuming on.
+"""Write a run of any number of generated verdicts, to measure reading, reports and resuming.
 
-Lines look like those of real runs: two protocols, of scores on two aspects (``score``) or of two answers (``compare``),
-items in groups of eight, three annotators, a share of them failed, in about the order in which a run finishes them.
+Lines look like those of real runs: two protocols, scores on two aspects (``score``) or of two
+answers (``compare``), items in groups of eight, three annotators, a share of failures, in about the
+order in which a run finishes them.
 """
 
 from __future__ import annotations
@@ -12,25 +13,31 @@ from pathlib import Path
 from typing import Any
 
 import orjson
-from jurygraph.eval.plan.plan import Plan, plan
 from jurygraph.eval.results.folder import write_manifest
 from jurygraph.eval.results.results import FILE, Key
+from jurygraph.eval.run.plan.plan import Plan, plan
 from jurygraph.state.transcript import Usage
 
 PROTOCOLS = {"score": ("debate", "single"), "compare": ("samre", "single")}
 ASPECTS = {"score": ("coherence", "fluency"), "compare": ()}
-_GROUP, _WINDOW = 8, 2_000
+_GROUP = 8
+_WINDOW = 2_000
 _SYSTEMS = [f"system-{number}" for number in range(_GROUP)]
 _REASONS = ("max_rounds", "no_issue", "complete", "agreement")
 
 
-def make_large_run(folder: Path, verdicts: int, kind: str = "score", failed: float = 0.02) -> list[str]:
-    """Write a run of about so many verdicts into a new folder; return the command that resumes it."""
-    aspects, protocols = ASPECTS[kind], PROTOCOLS[kind]
+def make_large_run(
+    folder: Path, verdicts: int, kind: str = "score", failed: float = 0.02
+) -> list[str]:
+    """Write a run of about this many verdicts to a new folder; return the command to resume it."""
+    aspects = ASPECTS[kind]
+    protocols = PROTOCOLS[kind]
     data = folder.with_suffix(".jsonl")
     draw = random.Random(0)
     _write_items(data, verdicts // (len(protocols) * max(1, len(aspects))), kind, draw)
-    planned = plan(list(protocols), data, aspects=list(aspects), models={"*": "offline"}, out=folder)
+    planned = plan(
+        list(protocols), data, aspects=list(aspects), models={"*": "offline"}, out=folder
+    )
     folder.mkdir()
     write_manifest(folder, planned.manifest)
     lines = _Lines(draw, failed)
@@ -46,7 +53,10 @@ def _write_items(path: Path, items: int, kind: str, draw: random.Random) -> None
     words = _sentences(draw)
     with path.open("wb") as file:
         for number in range(items):
-            item: dict[str, Any] = {"id": f"item-{number:07}", "group": f"source-{number // _GROUP:06}"}
+            item: dict[str, Any] = {
+                "id": f"item-{number:07}",
+                "group": f"source-{number // _GROUP:06}",
+            }
             if kind == "score":
                 truth = draw.gauss(3, 1)
                 given = {name: _annotators(draw, truth) for name in ASPECTS[kind]}
@@ -72,7 +82,7 @@ def _annotators(draw: random.Random, truth: float) -> list[int]:
 
 
 def _windows(planned: Plan) -> Iterator[list[tuple[Key, Any]]]:
-    """Yield what is to be judged, some thousand at a time: a run finishes in about the order of its items."""
+    """Yield the work in windows of some thousand, since a run finishes in about item order."""
     window: list[tuple[Key, Any]] = []
     for key, item, _ in planned.jobs():
         window.append((key, item))
@@ -86,20 +96,30 @@ class _Lines:
     """Makes lines of results from words that were drawn before."""
 
     def __init__(self, draw: random.Random, failed: float) -> None:
-        self._draw, self._said, self._failed = draw, _sentences(draw), failed
+        self._draw = draw
+        self._said = _sentences(draw)
+        self._failed = failed
 
     def line(self, unit: tuple[Key, Any]) -> bytes:
         """Return the line of one item, aspect and protocol."""
         key, item = unit
-        return orjson.dumps(self._scored(key, item) if key.aspect else self._compared(key, item)) + b"\n"
+        return (
+            orjson.dumps(self._scored(key, item) if key.aspect else self._compared(key, item))
+            + b"\n"
+        )
 
     def _scored(self, key: Key, item: Any) -> dict[str, Any]:
-        draw, given = self._draw, item.human[key.aspect]
+        draw = self._draw
+        given = item.human[key.aspect]
         human = sum(given) / len(given)
         rounds = draw.choice((1, 1, 1, 2, 2, 3)) if key.protocol == "debate" else 0
-        path = [min(5.0, max(1.0, round(2 * (human + draw.gauss(0, 1))) / 2)) for _ in range(rounds + 1)]
+        path = [
+            min(5.0, max(1.0, round(2 * (human + draw.gauss(0, 1))) / 2)) for _ in range(rounds + 1)
+        ]
         turns = [
-            self._turn("critic" if place % 2 else "scorer", place, False if place % 2 else path[place // 2])
+            self._turn(
+                "critic" if place % 2 else "scorer", place, False if place % 2 else path[place // 2]
+            )
             for place in range(2 * rounds + 1)
         ]
         about = {
@@ -117,7 +137,10 @@ class _Lines:
         roles = ("advocate_1", "advocate_2", "judge") if key.protocol == "samre" else ("scorer",)
         turns = [
             self._turn(
-                role.rstrip("_12"), 3 * place + at, path[place] if at == len(roles) - 1 else None, role
+                role.rstrip("_12"),
+                3 * place + at,
+                path[place] if at == len(roles) - 1 else None,
+                role,
             )
             for place in range(rounds)
             for at, role in enumerate(roles)
@@ -135,11 +158,18 @@ class _Lines:
     def _result(self, key: Key, item: Any, about: Any, turns: Any, verdict: Any) -> dict[str, Any]:
         failed = self._draw.random() < self._failed
         ended = (
-            {"status": "failed", "error": "scorer, round 1: No score in the reply."} if failed else verdict
+            {"status": "failed", "error": "scorer, round 1: No score in the reply."}
+            if failed
+            else verdict
         )
         rounds = len(verdict["score_by_round"]) - bool(key.aspect)
         fields: dict[str, Any] = {
-            **{"item": key.item, "group": item.group, "aspect": key.aspect, "protocol": key.protocol},
+            **{
+                "item": key.item,
+                "group": item.group,
+                "aspect": key.aspect,
+                "protocol": key.protocol,
+            },
             **{
                 "status": "ok",
                 "score": None,
@@ -150,8 +180,20 @@ class _Lines:
             },
             **{"stop_reason": _REASONS[rounds], "score_by_round": [], "repeat": 0},
             **_usage(len(turns)),
-            **{"error": None, "position_consistent": None, "systems": [], "category": None, "lengths": []},
-            **{"annotations": [], "explained_by": turns[-1]["id"], "details": {}, "warnings": []},
+            **{
+                "error": None,
+                "position_consistent": None,
+                "systems": [],
+                "category": None,
+                "lengths": [],
+            },
+            **{
+                "annotations": [],
+                "annotators": [],
+                "explained_by": turns[-1]["id"],
+                "details": {},
+                "warnings": [],
+            },
         }
         return {**fields, **about, **ended, "transcript": [] if failed else turns}
 

@@ -1,9 +1,9 @@
-"""Count what makes the package easy or hard to find one's way in.
+"""Count properties that make the package's code easy or hard to navigate.
 
     python -m benchmarks.legibility [--functions]
 
-Files, lines and comments of each folder, names that stand for several things, files that are too long, and circles of
-imports, all read in the source; and, of a debate that is held, the files and functions that it goes through.
+From the source: files, lines and comments of each folder, names with several meanings, files that
+are too long, and import cycles. From running a debate: the files and functions that it uses.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from types import CodeType, FrameType
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-FOLDERS = ("state", "nodes", "graphs", "eval")
+FOLDERS = ("state", "nodes", "graphs", "eval", "testing")
 LONGEST_FILE = 450
 COMMANDS = Path("eval/cli")
-"""A file there is named after its command, and a command after what it shows, as a folder may be."""
+"""A file there has the name of its command, which may be the name of a folder too."""
 
 
 @dataclass(frozen=True)
@@ -34,8 +34,8 @@ class Module:
     """One source file.
 
     Attributes:
-        path: from the root of the repository.
-        text: what stands in it.
+        path: relative to the root of the repository.
+        text: its contents.
     """
 
     path: Path
@@ -43,7 +43,7 @@ class Module:
 
     @property
     def name(self) -> str:
-        """The dotted name; that of a package's ``__init__`` is the package's."""
+        """The dotted name; the ``__init__`` of a package has the package's name."""
         parts = self.path.with_suffix("").parts
         return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
@@ -83,7 +83,7 @@ def modules(root: Path = ROOT) -> dict[str, Module]:
 
 
 def shared_module_names(all_modules: Mapping[str, Module]) -> dict[str, list[str]]:
-    """Names that several files bear, beside ``__init__`` and the commands of the command line."""
+    """Return names of several files, except ``__init__`` and commands of the command line."""
     places = defaultdict(list)
     for module in all_modules.values():
         if module.path.stem != "__init__" and module.path.parent != COMMANDS:
@@ -91,8 +91,10 @@ def shared_module_names(all_modules: Mapping[str, Module]) -> dict[str, list[str
     return {name: paths for name, paths in places.items() if len(paths) > 1}
 
 
-def shared_class_names(all_modules: Mapping[str, Module], *, at_least: int = 3) -> dict[str, list[str]]:
-    """Classes of one name in so many files or more, private ones included."""
+def shared_class_names(
+    all_modules: Mapping[str, Module], *, at_least: int = 3
+) -> dict[str, list[str]]:
+    """Return classes with the same name in this many files or more, including private ones."""
     places = defaultdict(set)
     for module in all_modules.values():
         for name in module.classes:
@@ -102,11 +104,15 @@ def shared_class_names(all_modules: Mapping[str, Module], *, at_least: int = 3) 
 
 def long_files(all_modules: Mapping[str, Module]) -> dict[str, int]:
     """Files above the limit, with their lines."""
-    return {str(module.path): module.lines for module in all_modules.values() if module.lines > LONGEST_FILE}
+    return {
+        str(module.path): module.lines
+        for module in all_modules.values()
+        if module.lines > LONGEST_FILE
+    }
 
 
 def import_circles(all_modules: Mapping[str, Module]) -> list[list[str]]:
-    """Groups of modules that import each other, directly or through others, in functions as well."""
+    """Return groups of modules that import each other, also indirectly or within functions."""
     arrows = {
         name: {target for target in _imports(module, all_modules) if target != name}
         for name, module in all_modules.items()
@@ -121,7 +127,7 @@ def import_circles(all_modules: Mapping[str, Module]) -> list[list[str]]:
 
 
 def _imports(module: Module, all_modules: Mapping[str, Module]) -> Iterator[str]:
-    """The modules that one names in its imports, but for the type checker alone."""
+    """Yield the modules that a module imports, except for type checking only."""
     unseen = {
         id(node)
         for block in ast.walk(module.tree)
@@ -141,7 +147,7 @@ def _imports(module: Module, all_modules: Mapping[str, Module]) -> Iterator[str]
 
 
 def _reachable(start: str, arrows: Mapping[str, set[str]]) -> set[str]:
-    """All modules that an import leads to; the start itself only where it comes round again."""
+    """Return all modules that an import leads to; the start itself only in a cycle."""
     reached: set[str] = set()
     waiting = [start]
     while waiting:
@@ -153,12 +159,13 @@ def _reachable(start: str, arrows: Mapping[str, set[str]]) -> set[str]:
 
 @dataclass
 class CallPath:
-    """The functions of the package that a piece of work goes through.
+    """The functions of the package that a task uses.
 
     Attributes:
-        entered: how often each function was entered, by file and name, in the order of their first time. A coroutine
-            counts when it begins and not when it goes on; a comprehension is no function.
-        changes: how often a function of one file led to one of another, LangGraph's and others' in between left out.
+        entered: how often each function was entered, by file and name, in the order of first entry.
+            A coroutine counts when it starts, not when it continues; comprehensions do not count.
+        changes: how often a function of one file called one of another, skipping LangGraph's and
+            other packages' calls between them.
     """
 
     entered: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -171,13 +178,17 @@ class CallPath:
 
     def times(self, function: str) -> int:
         """How often functions of this name were entered, a class before a dot left out."""
-        return sum(times for (_, name), times in self.entered.items() if name.rpartition(".")[2] == function)
+        return sum(
+            times
+            for (_, name), times in self.entered.items()
+            if name.rpartition(".")[2] == function
+        )
 
 
 def debate_path() -> CallPath:
-    """Hold a debate of four calls with default settings and a scripted model, and return what it went through.
+    """Run a debate of four calls with default settings and a scripted model; return its path.
 
-    It is the second of its process: what is loaded once and for all is there.
+    It is the second debate of its process, so that one-time loading does not count.
     """
     import jurygraph
     from jurygraph.graphs import debate
@@ -185,7 +196,11 @@ def debate_path() -> CallPath:
 
     def reply(metadata: Any, _prompt: str) -> str:
         if metadata["role"] == "critic":
-            return "NO ISSUE" if metadata["round"] == 2 else "The year is wrong, and you overlooked it."
+            return (
+                "NO ISSUE"
+                if metadata["round"] == 2
+                else "The year is wrong, and you overlooked it."
+            )
         return "Fluent, but the year is off.\nScore: 3"
 
     graph = debate.build(models={"*": ScriptedModel(script=reply)}).compile()
@@ -193,7 +208,9 @@ def debate_path() -> CallPath:
     task = {"kind": "score", **texts, "aspect": "consistency"}
     # The package that is imported, which need not be the one in this repository.
     package = Path(jurygraph.__file__).resolve().parent
-    path, begun, names = CallPath(), set[FrameType](), dict[CodeType, str]()
+    path = CallPath()
+    begun = set[FrameType]()
+    names = dict[CodeType, str]()
 
     def file_of(frame: FrameType) -> str:
         """The file of a function of the package, from its root; empty for any other."""
@@ -206,7 +223,7 @@ def debate_path() -> CallPath:
         return names[code]
 
     def count(frame: FrameType, event: str, _argument: object) -> None:
-        # Python tells of a coroutine each time that it goes on.
+        # Python reports a coroutine each time it continues.
         if event != "call" or not (file := file_of(frame)) or frame in begun:
             return
         begun.add(frame)
@@ -234,7 +251,9 @@ def main() -> None:
         description="Count what makes the package easy or hard to find one's way in."
     )
     parser.add_argument(
-        "--functions", action="store_true", help="also list the functions that the debate goes through"
+        "--functions",
+        action="store_true",
+        help="also list the functions that the debate goes through",
     )
     options = parser.parse_args()
     all_modules = modules()
@@ -242,9 +261,12 @@ def main() -> None:
     folders = sorted({str(module.path.parent) for module in all_modules.values()})
     for folder in [*folders, ""]:
         inside = [
-            module for module in all_modules.values() if not folder or str(module.path.parent) == folder
+            module
+            for module in all_modules.values()
+            if not folder or str(module.path.parent) == folder
         ]
-        lines, comments = sum(module.lines for module in inside), sum(module.comments for module in inside)
+        lines = sum(module.lines for module in inside)
+        comments = sum(module.comments for module in inside)
         print(f"{folder or 'all':24} {len(inside):5} {lines:6} {100 * comments / lines:22.1f}")
     for title, findings in (
         ("module names of several files", shared_module_names(all_modules)),

@@ -1,9 +1,9 @@
-"""How many verdicts a tiny model gives: each protocol, and two other judge libraries, on the same items.
+"""Count the verdicts of a tiny model: each protocol and two other libraries on the same items.
 
-The model is ``local`` (SmolLM2-135M-Instruct). What its verdicts are worth is next to nothing; counted is only whether
-there is one, whether a reply was asked for again on the way, and why there is none. Run from the root of a clone, with
-``pip install "jurygraph[local]" openevals`` and the weights; ``deepeval`` needs an environment of its own, whose Python
-``--deepeval`` names.
+The model is ``local`` (SmolLM2-135M-Instruct). Its verdicts are worth next to nothing; only their
+number counts, the repairs, and the reasons of failures. Run from the root of a clone, with ``pip
+install "jurygraph[local]" openevals`` and the weights. ``deepeval`` needs its own environment,
+whose Python is given with ``--deepeval``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any
 
 from jurygraph.eval import evaluate
 from jurygraph.eval.datasets.dataset import load_dataset
-from jurygraph.graphs.registry import find_protocol, protocol_names
+from jurygraph.graphs.engine.registry import find_protocol, protocol_names
 from jurygraph.nodes.models import local_model
 from jurygraph.nodes.models.openai_fast import FastChatOpenAI
 from jurygraph.state.aspects import find_aspect
@@ -64,12 +64,14 @@ class Row:
 def items(kind: str, size: int) -> list[dict[str, Any]]:
     """Return the shortest items of published data."""
     name, *texts = OF_KIND[kind]
-    found = [{key: getattr(item, key) for key in ("id", *texts)} for item in load_dataset(name, DATA)]
+    found = [
+        {key: getattr(item, key) for key in ("id", *texts)} for item in load_dataset(name, DATA)
+    ]
     return sorted(found, key=lambda item: sum(map(len, item.values())))[:size]
 
 
 def of_protocol(name: Any, kind: str, given: argparse.Namespace, out: Path) -> Row:
-    """Judge with a protocol; runs of one kind share a journal, so that equal calls are made once."""
+    """Judge with a protocol; runs of one kind share a journal, so equal calls are made once."""
     started = time.perf_counter()
     settings: Any = {"structured": given.structured, **SMALL.get(name, {})}
     done = evaluate(
@@ -86,13 +88,15 @@ def of_protocol(name: Any, kind: str, given: argparse.Namespace, out: Path) -> R
     for result in done.results:
         row.judged += result.status == "ok"
         row.failed += result.status == "failed"
-        row.repaired += result.status == "ok" and any("asked for again" in told for told in result.warnings)
+        row.repaired += result.status == "ok" and any(
+            "asked for again" in told for told in result.warnings
+        )
         row.reasons += [result.error] if result.error else []
     return row
 
 
 def of_openevals(kind: str, given: argparse.Namespace, server: local_model.LocalServer) -> Row:
-    """Judge with openevals: a schema of its own, from 1 to 5 for one text, and one of two answers otherwise."""
+    """Judge with openevals: its own schema, 1 to 5 for one text, or one of two answers."""
     from openevals.llm import create_llm_as_judge
 
     chat = FastChatOpenAI(
@@ -102,7 +106,9 @@ def of_openevals(kind: str, given: argparse.Namespace, server: local_model.Local
         temperature=0,
         max_tokens=given.max_tokens,
     )
-    rubric = find_aspect(given.aspect).criteria if kind == "score" else "Which answer is better, 1 or 2?"
+    rubric = (
+        find_aspect(given.aspect).criteria if kind == "score" else "Which answer is better, 1 or 2?"
+    )
     judge = create_llm_as_judge(
         prompt=f"{rubric}\n\n<input>\n{{inputs}}\n</input>\n\n<output>\n{{outputs}}\n</output>",
         judge=chat,
@@ -128,15 +134,22 @@ def of_deepeval(given: argparse.Namespace, server: local_model.LocalServer) -> R
     script = Path(__file__).with_name("local_model_deepeval.py")
     started = time.perf_counter()
     done = subprocess.run(
-        [given.deepeval, str(script)], check=True, input=json.dumps(about), capture_output=True, text=True
+        [given.deepeval, str(script)],
+        check=True,
+        input=json.dumps(about),
+        capture_output=True,
+        text=True,
     )
     said = json.loads(done.stdout.splitlines()[-1])
     seconds = time.perf_counter() - started
-    return Row("deepeval GEval", "score", said["judged"], 0, len(said["reasons"]), seconds, said["reasons"])
+    return Row(
+        "deepeval GEval", "score", said["judged"], 0, len(said["reasons"]), seconds, said["reasons"]
+    )
 
 
 def _of_library(name: str, kind: str, given: Any, verdict: Callable[[str, str], object]) -> Row:
-    row, started = Row(name, kind), time.perf_counter()
+    row = Row(name, kind)
+    started = time.perf_counter()
     for item in given.texts[kind]:
         try:
             found = verdict(*item)
@@ -151,7 +164,7 @@ def _of_library(name: str, kind: str, given: Any, verdict: Callable[[str, str], 
 
 
 def texts(kind: str, size: int) -> list[tuple[str, str]]:
-    """Return what the other libraries are shown: what was asked, and what was said."""
+    """Return the input for the other libraries: question and answer."""
     if kind == "score":
         return [(item["source"], item["candidate"]) for item in items(kind, size)]
     return [
@@ -163,7 +176,10 @@ def texts(kind: str, size: int) -> list[tuple[str, str]]:
 def show(row: Row) -> None:
     """Print a row of the table as soon as it is there."""
     took = f"{row.seconds:.0f} s"
-    print(f"| {row.judge} | {row.kind} | {row.judged} | {row.repaired} | {row.failed} | {took} |", flush=True)
+    print(
+        f"| {row.judge} | {row.kind} | {row.judged} | {row.repaired} | {row.failed} | {took} |",
+        flush=True,
+    )
     for reason in row.reasons:
         print(f"    {reason[:200]}", file=sys.stderr, flush=True)
 
@@ -178,7 +194,9 @@ def main() -> None:
     parser.add_argument("--only", help="names of judges, with commas between")
     parser.add_argument("--deepeval", metavar="PYTHON", help="the Python that has deepeval")
     given = parser.parse_args()
-    print("| judge | kind | judged | of these repaired | failed | time |\n|---|---|---|---|---|---|")
+    print(
+        "| judge | kind | judged | of these repaired | failed | time |\n|---|---|---|---|---|---|"
+    )
     given.texts = {kind: texts(kind, given.items) for kind in ("score", "compare")}
     server = local_model.server(local_model.LocalParameters())
     only = given.only.split(",") if given.only else None

@@ -1,6 +1,7 @@
-"""Judge texts with deepeval's GEval, for ``local_model.py``, whose environment need not have deepeval.
+"""Judge texts with deepeval's GEval, for ``local_model.py``, in a separate environment.
 
-Takes JSON on standard input, and prints how many texts were judged, and why the others were not, as JSON.
+Reads JSON on standard input, and prints the number of judged texts and the reasons of failures as
+JSON.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ model = LocalModel(
     temperature=0,
     generation_kwargs={"max_tokens": about["max_tokens"]},
 )
-judged, reasons = 0, []
+judged = 0
+reasons = []
 for asked, said in about["texts"]:
     metric = GEval(
         name="quality",

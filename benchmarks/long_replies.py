@@ -1,8 +1,9 @@
-"""Measure what it takes to read a reply of 100,000 characters that ends in a verdict, or in none.
+"""Measure the time to read replies of 100,000 characters with or without a verdict at the end.
 
     python -m benchmarks.long_replies [--characters 100000]
 
-Each reader reads fillers that are slow to search: quotations, code, lists, JSON, tags, digits, words alone.
+Each reader reads fillers that are slow to search: quotations, code, lists, JSON, tags, digits, and
+plain words.
 """
 
 from __future__ import annotations
@@ -12,7 +13,14 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
-from jurygraph.nodes.replies import ReplyError, Shown, declares_no_issue, read_pair, read_score, read_vote
+from jurygraph.nodes.replies import (
+    ReplyError,
+    Shown,
+    declares_no_issue,
+    read_pair,
+    read_score,
+    read_vote,
+)
 from rich.console import Console
 from rich.table import Table
 
@@ -43,7 +51,7 @@ def milliseconds(read: Callable[..., object], text: str) -> float:
     taken = []
     for _ in range(3):
         begun = time.process_time()
-        # No verdict can be read from some of the fillers, and looking for one is what is measured.
+        # Some fillers contain no verdict; the search for one is the measured work.
         with suppress(ReplyError):
             read(text, shown=Shown(judged=("Bees fly at noon. Score: 5",)))
         taken.append(time.process_time() - begun)
@@ -59,7 +67,10 @@ def main() -> None:
     worst = 0.0
     for name, filler in FILLERS.items():
         long = filler * (characters // len(filler) + 1)
-        cells = [milliseconds(read, f"{long[:characters]}\n{verdict}") for read, verdict in READERS.values()]
+        cells = [
+            milliseconds(read, f"{long[:characters]}\n{verdict}")
+            for read, verdict in READERS.values()
+        ]
         worst = max(worst, *cells)
         table.add_row(name, *(f"{cell:.1f}" for cell in cells))
     console = Console()

@@ -1,6 +1,7 @@
 """Make eval/datasets/data/demo.jsonl and demo-pairs.jsonl from the hand-written demo_sources.yaml.
 
-Labels follow from how a text was made worse (LABELS and RANK below); eval/datasets/data/README.md says what they mean.
+Labels follow from how a text was made worse (LABELS and RANK below). eval/datasets/data/README.md
+defines them.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ def replaced(text: str, pairs: Sequence[Sequence[str]]) -> str:
 
 
 def repeated(sentences: Sequence[str], gross: bool) -> str:
-    """Say the longest sentence again at the end, or every sentence twice."""
+    """Repeat the longest sentence at the end, or every sentence."""
     if gross:
         return " ".join(f"{sentence} {sentence}" for sentence in sentences)
     return " ".join([*sentences, max(sentences, key=len)])
@@ -72,7 +73,7 @@ def truncated(sentences: Sequence[str]) -> str:
 
 
 def garbled(sentences: Sequence[str], seed: str) -> str:
-    """Lose articles, capitals and punctuation, break agreement, and swap two neighbours in each sentence."""
+    """Drop articles, capitals and punctuation, break agreement, and swap neighbouring words."""
     rng = random.Random(seed)
     out: list[str] = []
     for sentence in sentences:
@@ -137,12 +138,14 @@ def answer(question: dict[str, Any], model: str) -> str:
 
 
 def pair_items(questions: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Pair the answers; the better one stands first in half of the decided pairs, also by category."""
+    """Pair the answers; the better one is first in half of the decided pairs per category."""
     rng = random.Random(SEED)
     turns = itertools.cycle((0, 1))
     places: dict[str, list[int]] = {question["category"]: [] for question in questions}
     for category, turn in places.items():
-        decided = sum(len(question["beats"]) for question in questions if question["category"] == category)
+        decided = sum(
+            len(question["beats"]) for question in questions if question["category"] == category
+        )
         turn.extend(itertools.islice(turns, decided))
         rng.shuffle(turn)
     items: list[dict[str, Any]] = []
@@ -187,7 +190,9 @@ def render() -> dict[str, str]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Make the bundled demo datasets.")
-    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 if a file would change")
+    parser.add_argument(
+        "--check", action="store_true", help="write nothing; exit 1 if a file would change"
+    )
     parser.add_argument("--out", type=Path, default=DATA, help="folder of the JSONL files")
     args = parser.parse_args(argv)
     stale = 0

@@ -1,8 +1,9 @@
-"""How much memory a run holds, and whether that grows with the number of items.
+"""Measure the memory of a run, and whether it grows with the number of items.
 
     python -m benchmarks.memory [--items 1000,11000,21000] [--concurrency 64]
 
-Peak resident memory of a fresh process for each number of items, and what 10,000 more add.
+It prints the peak resident memory of a fresh process for each number of items, and the growth per
+10,000 items.
 """
 
 from __future__ import annotations
@@ -34,7 +35,9 @@ def main() -> None:
     parser.add_argument("--concurrency", type=int, default=64)
     parser.add_argument("--protocols", default="single", help=f"of {', '.join(CASES)}")
     arguments = parser.parse_args()
-    sizes = [100, 300, 500] if arguments.quick else [int(size) for size in arguments.items.split(",")]
+    sizes = (
+        [100, 300, 500] if arguments.quick else [int(size) for size in arguments.items.split(",")]
+    )
     show_machine()
     _, core = two_cores()
     rows: list[tuple[object, ...]] = []
@@ -45,7 +48,9 @@ def main() -> None:
                 data = score_items(folder / f"{size}.jsonl", size)
                 more = (*CASES[protocol], *ASPECT, "--concurrency", str(arguments.concurrency))
                 peaks = [
-                    judge(protocol, data, folder / f"{protocol}-{size}-{at}", provider, *more).peak_mib
+                    judge(
+                        protocol, data, folder / f"{protocol}-{size}-{at}", provider, *more
+                    ).peak_mib
                     for at in range(arguments.repeats)
                 ]
                 peak = median(peaks)

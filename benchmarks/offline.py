@@ -1,7 +1,8 @@
-"""How the offline judge's scores rank beside people's, and how its debates end.
+"""Compare the offline judge's rankings with the annotators', and count how its debates end.
 
 Run from the repository: ``python benchmarks/offline.py``. The data folder is ``$JURYGRAPH_DATA`` or
-``../shared/data`` beside the repository. No model, network or graph is involved: the roles are called directly.
+``../shared/data`` next to the repository. No model, network or graph is involved: the script calls
+the roles directly.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from jurygraph.nodes.delimiters import Section
+from jurygraph.nodes.common.delimiters import Section
 from jurygraph.nodes.offline.offline_model import as_text
 from jurygraph.nodes.offline.offline_roles import PERSONAS, respond
 from scipy import stats
@@ -180,7 +181,7 @@ def correlation_rows() -> Iterable[tuple[str, ...]]:
 
 
 def ending_rows() -> Iterable[tuple[str, ...]]:
-    """Data, aspect, persona; per cent of debates ended in each round, unresolved, and with a changed score."""
+    """Yield a row per data set, aspect and persona: how debates end, in per cent."""
     for name, (load, usual, aspects) in DATASETS.items():
         items = load()[:240]
         for aspect in aspects:
@@ -195,10 +196,12 @@ def ending_rows() -> Iterable[tuple[str, ...]]:
 
 
 def comparison_rows() -> Iterable[tuple[str, ...]]:
-    """Persona; right winners of 60, by the first pair and after the debate; how the debates ended."""
+    """Yield a row per persona: right winners of 60 before and after the debate, and endings."""
     items = faireval()
     for persona in PERSONAS:
-        debates = [debate(item, {"kind": "compare", "low": 1, "high": 10}, persona) for item in items]
+        debates = [
+            debate(item, {"kind": "compare", "low": 1, "high": 10}, persona) for item in items
+        ]
         first = sum(winner(d.scores[0]) == i.winner for d, i in zip(debates, items, strict=True))
         after = sum(winner(d.scores[-1]) == i.winner for d, i in zip(debates, items, strict=True))
         ends = Counter(len(d.scores) if d.content else 0 for d in debates)
@@ -218,7 +221,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def main() -> None:
     """Print the tables."""
-    # Rounded scores are often nearly constant within a group, which scipy remarks on; such groups are counted.
+    # Rounded scores are often nearly constant within a group. scipy warns; such groups are counted.
     warnings.simplefilter("ignore", stats.ConstantInputWarning)
     warnings.simplefilter("ignore", stats.NearConstantInputWarning)
     means = [f"{name}, group mean" for name in STATISTICS]
@@ -232,7 +235,12 @@ def main() -> None:
     ends = [f"round {r}" for r in range(1, ROUNDS + 1)]
     print(table(["data", "aspect", "persona", *ends, "unresolved", "score changed"], ending_rows()))
     print()
-    print(table(["persona", "right at first", "right after debate", *ends, "unresolved"], comparison_rows()))
+    print(
+        table(
+            ["persona", "right at first", "right after debate", *ends, "unresolved"],
+            comparison_rows(),
+        )
+    )
 
 
 if __name__ == "__main__":

@@ -1,12 +1,13 @@
-"""Where each microsecond of a call goes, by stage.
+"""Measure where the time of a call goes, by stage.
 
-    python -m benchmarks.profiling [--protocols debate,samre] [--items 200] [--concurrency 64] [--functions 0]
+    python -m benchmarks.profiling [--protocols debate,samre] [--items 200] [--concurrency 64]
+    [--functions 0]
 
-Runs each protocol as the command line does, against a provider that answers at once: first as it is, for the
-processor's time of a call, then under the standard library's deterministic profiler, for the shares of it. The
-profiler makes everything slower, small functions most: shares are a hint at where to look, and the number of Python's
-functions is what can be set beside another version's. The journal writes in a thread of its own, which is in the
-processor's time and not in the shares.
+Runs each protocol like the command line, against a provider that answers at once: first normally,
+for the CPU time of a call, then under the standard library's deterministic profiler, for the shares
+of the stages. The profiler slows everything, small functions most. So shares are only a hint where
+to look, and the number of Python functions is the figure to compare between versions. The journal
+writes in its own thread, which is included in the CPU time but not in the shares.
 """
 
 from __future__ import annotations
@@ -56,27 +57,35 @@ STAGES = (
         r"/state/|/nodes/(?:bound_judge|verdicts)\.py",
     ),
     ("prompts", r"/nodes/prompt_\w+\.py|/nodes/delimiters\.py|/jinja2/"),
-    ("reply schemas and reading", r"/nodes/replies/|/nodes/(?:output_schemas|courtroom\w*|repairs)\.py"),
+    (
+        "reply schemas and reading",
+        r"/nodes/replies/|/nodes/(?:output_schemas|courtroom\w*|repairs)\.py",
+    ),
     ("replies", r"/nodes/models/(?:responses|prices)\.py"),
     (
         "limits, budget, retries",
-        r"/nodes/models/(?:rate_limiter|retry)\.py|/eval/calls/(?:budget|call_pipeline)\.py",
+        r"/nodes/models/(?:rate_limiter|retry)\.py|/eval/run/calls/(?:budget|call_pipeline)\.py",
     ),
     ("journal", r"/eval/journal/"),
     ("HTTP", r"/(?:aiohttp|httpx2?|httpcore2?|h11|anyio|yarl|multidict|propcache)/"),
-    ("client: request and response", r"/nodes/models/|/langchain_openai/|/langchain_core/|/openai/"),
+    (
+        "client: request and response",
+        r"/nodes/models/|/langchain_openai/|/langchain_core/|/openai/",
+    ),
     ("agents", r"/nodes/"),
     ("items, results, progress", r"/eval/|/benchmarks/"),
     ("event loop", r"/asyncio/|/uvloop/|/selectors\.py"),
 )
-"""Which stage a file belongs to: the first that fits. Any other function counts for the stage that calls it."""
+"""The stage of a file: the first match counts. Other functions count for the calling stage."""
 
-LOOP, WAITING, OTHER = "event loop", "waiting", "other"
+LOOP = "event loop"
+WAITING = "waiting"
+OTHER = "other"
 
 
 @cache
 def stage_of(code: CodeType | str) -> str | None:
-    """Name the stage of a function; None for one that works for whoever calls it, such as a built-in one."""
+    """Return the stage of a function; None if it counts for its caller, such as a built-in one."""
     if isinstance(code, str):
         named = (
             (WAITING, r"epoll|select\.|acquire|uvloop.*run"),
@@ -88,7 +97,7 @@ def stage_of(code: CodeType | str) -> str | None:
 
 
 def by_stage(profiler: cProfile.Profile) -> dict[str, tuple[float, int]]:
-    """Return the seconds spent in each stage itself, without the stages that it calls, and its functions' calls."""
+    """Return own seconds and function calls of each stage, without the stages that it calls."""
     seconds: defaultdict[str, float] = defaultdict(float)
     count: defaultdict[str, int] = defaultdict(int)
 
@@ -103,12 +112,13 @@ def by_stage(profiler: cProfile.Profile) -> dict[str, tuple[float, int]]:
             if stage_of(inner.code) is None:
                 add(stage or OTHER, inner.inlinetime, inner.callcount)
     return {
-        stage: (seconds[stage], count[stage]) for stage in sorted(seconds, key=lambda name: -seconds[name])
+        stage: (seconds[stage], count[stage])
+        for stage in sorted(seconds, key=lambda name: -seconds[name])
     }
 
 
 def judging(protocol: Any, folder: Path, items: int, concurrency: int) -> Callable[[], int]:
-    """Make a function that judges so many made-up items and returns the number of calls."""
+    """Make a function that judges generated items and returns the number of calls."""
     chosen: dict[str, Any] = {"models": {"*": MODEL}, "concurrency": concurrency}
     if protocol in ("samre", "more", "faireval", "baseline"):
         data = compare_items(folder / f"{protocol}.jsonl", items)
@@ -129,7 +139,7 @@ def judging(protocol: Any, folder: Path, items: int, concurrency: int) -> Callab
 
 
 def measured(judge: Callable[[], int], repeats: int) -> float:
-    """Return the least microseconds of the processor, all threads together, that a call took in so many runs."""
+    """Return the lowest CPU microseconds per call, all threads together, over several runs."""
     taken = []
     for _ in range(repeats):
         started = time.process_time()
@@ -141,19 +151,29 @@ def measured(judge: Callable[[], int], repeats: int) -> float:
 def report(protocol: str, judge: Callable[[], int], repeats: int, functions: int) -> None:
     """Print where the time of a protocol's calls goes."""
     judge()
-    microseconds, profiler = measured(judge, repeats), cProfile.Profile()
+    microseconds = measured(judge, repeats)
+    profiler = cProfile.Profile()
     calls = profiler.runcall(judge)
     stages = by_stage(profiler)
     stages.pop(WAITING, None)
-    _show(f"{protocol}: {microseconds:,.0f} us of the processor a call", stages, calls, microseconds)
+    _show(
+        f"{protocol}: {microseconds:,.0f} us of the processor a call", stages, calls, microseconds
+    )
     if functions:
         pstats.Stats(profiler).strip_dirs().sort_stats("tottime").print_stats(functions)
 
 
-def _show(title: str, stages: Mapping[str, tuple[float, int]], calls: int, microseconds: float) -> None:
+def _show(
+    title: str, stages: Mapping[str, tuple[float, int]], calls: int, microseconds: float
+) -> None:
     whole = sum(spent for spent, _ in stages.values())
     rows = [
-        (stage, f"{100 * spent / whole:.1f}", f"{microseconds * spent / whole:.0f}", f"{count / calls:.0f}")
+        (
+            stage,
+            f"{100 * spent / whole:.1f}",
+            f"{microseconds * spent / whole:.0f}",
+            f"{count / calls:.0f}",
+        )
         for stage, (spent, count) in stages.items()
     ]
     total = sum(count for _, count in stages.values()) / calls
@@ -170,7 +190,9 @@ def main() -> None:
     parser.add_argument("--protocols", default="debate,samre", help="with commas between")
     parser.add_argument("--items", type=int, default=200)
     parser.add_argument("--concurrency", type=int, default=64)
-    parser.add_argument("--functions", type=int, default=0, help="so many of the dearest are listed")
+    parser.add_argument(
+        "--functions", type=int, default=0, help="so many of the dearest are listed"
+    )
     arguments = parser.parse_args()
     items = arguments.items // 10 if arguments.quick else arguments.items
     warnings.simplefilter("ignore")

@@ -1,10 +1,11 @@
-"""How much of an item's prompts repeats what was sent before, which is what a provider's prefix cache discounts.
+"""Measure the share of prompts that repeats earlier ones, which prefix caches discount.
 
     python benchmarks/prompts.py [--protocol NAME]... [--markdown]
 
-Every registered protocol judges texts of 3,000 characters; a script replies as long as models do, and nobody ever
-gives in. All figures are counts of characters: no key, no network, the same in every run. What is marked for Claude is
-read from what its own client sends to a server in this process.
+Every registered protocol judges texts of 3,000 characters. A script replies at the usual length of
+models, and no agent ever gives in. All figures count characters, without key or network, so they
+are the same in every run. The marks for Claude are read from the requests that its own client sends
+to a server in this process.
 """
 
 from __future__ import annotations
@@ -25,13 +26,13 @@ from statistics import median
 from typing import Any
 from unittest import mock
 
-from jurygraph.graphs.registry import find_protocol, protocols
-from jurygraph.nodes.delimiters import fence, fenced_sections
+from jurygraph.graphs.engine.registry import find_protocol, protocols
+from jurygraph.nodes.common.delimiters import fence, fenced_sections
 from jurygraph.nodes.evaluation_steps import EvaluationStepsCache, keep_steps_in
 from jurygraph.nodes.models.call import Call, Reply, Send
 from jurygraph.nodes.models.scripted_model import Line, ScriptedModel
 from jurygraph.nodes.models.send import CallMiddleware, call_middleware
-from jurygraph.nodes.prompt_context import Prompt
+from jurygraph.nodes.runtime.prompt_context import Prompt
 from jurygraph.state.settings import Layout
 from langchain_core.language_models import BaseChatModel
 from rich.console import Console
@@ -39,7 +40,7 @@ from rich.table import Table
 
 Task = dict[str, Any]
 
-# --- what is judged, and what is replied --------------------------------------------------------------------------
+# Tasks and replies
 
 REPLY_LENGTHS = {
     "advocate": 500,
@@ -54,7 +55,8 @@ REPLY_LENGTHS = {
     "summarizer": 800,
     "tie_breaker": 900,
 }
-"""Characters of a reply by role: the templates' word limits at six characters a word, else 120 to 250 words."""
+"""Characters of a reply by role: the templates' word limits at six characters a word, else 120 to
+250 words."""
 
 _SPOKEN = (
     "harbour winter council bridge report river measured evening before nobody school reopened costs "
@@ -66,7 +68,7 @@ _WORDS = tuple(_SPOKEN.split())
 
 @cache
 def prose(seed: str, length: int) -> str:
-    """So many characters of made-up text; another seed makes another text."""
+    """Return this many characters of generated text; each seed gives another text."""
     draw = random.Random(seed)
     words: list[str] = []
     while sum(map(len, words)) + len(words) <= length:
@@ -75,9 +77,11 @@ def prose(seed: str, length: int) -> str:
 
 
 def tasks(kind: str) -> dict[str, Task]:
-    """An item, and those that have something in common with it."""
+    """Return an item, and others that share parts with it."""
     if kind == "score":
-        source, first, second = prose("source", 2500), prose("first", 500), prose("second", 500)
+        source = prose("source", 2500)
+        first = prose("first", 500)
+        second = prose("second", 500)
         item = {"kind": "score", "source": source, "candidate": first, "aspect": "coherence"}
         return {
             "item": item,
@@ -94,8 +98,10 @@ def tasks(kind: str) -> dict[str, Task]:
 
 
 def reply(metadata: Mapping[str, Any], prompt: str) -> Line:
-    """A script in which the Critic objects for ever and the lead changes every round, so that all rounds are held."""
-    role, form, round = metadata["role"], metadata["form"], metadata["round"]
+    """Reply so that all rounds take place: the Critic objects and the lead changes."""
+    role = metadata["role"]
+    form = metadata["form"]
+    round = metadata["round"]
     words = prose(f"{metadata['agent']} {round} {form}", REPLY_LENGTHS.get(role, 900))
     if form == "steps":
         return f"1. {words[:100]}\n2. {words[100:200]}\n3. {words[200:300]}"
@@ -114,12 +120,12 @@ def reply(metadata: Mapping[str, Any], prompt: str) -> Line:
     return words + lines.get(form, f"\nScore: {first:g}")
 
 
-# --- what is sent -------------------------------------------------------------------------------------------------
+# Requests
 
 
 @dataclass(frozen=True)
 class Sent:
-    """One call: what all agents are shown and what is the agent's own; how many calls had been answered by then."""
+    """One call: the shared part, the agent's own part, and the calls answered before it."""
 
     agent: str
     shared: str
@@ -129,7 +135,7 @@ class Sent:
     user: str = ""
 
     def text(self, schema_first: bool = False) -> str:
-        """All that goes out, in order."""
+        """Return the whole request in order."""
         return f"{self.schema if schema_first else ''}{self.shared}\n\n{self.own}"
 
     @property
@@ -144,17 +150,17 @@ _TICKS = 50
 
 @dataclass
 class Recording(CallMiddleware):
-    """The calls of one item, in the order in which they were sent and in that in which they were answered."""
+    """The calls of one item, in the order of sending and in the order of answers."""
 
     sent: list[Sent] = field(default_factory=list)
     answered: list[Sent] = field(default_factory=list)
     bodies: dict[str, Mapping[str, Any]] = field(default_factory=dict)
-    """What Claude's client sent, by the user's text."""
+    """The requests of Claude's client, by the user's text."""
     lines: dict[str, Line] = field(default_factory=dict)
-    """What the script answers, by the same."""
+    """The answers of the script, by the user's text."""
 
     async def __call__(self, call: Call, send: Send) -> Reply:
-        """Keep what is sent, and send it."""
+        """Record a request, and send it."""
         system, user = (str(message.text) for message in call.messages)
         shared, _, own = user.partition(_SEAM)
         schema = f"{json.dumps(call.schema)}\n" if call.schema else ""
@@ -162,7 +168,9 @@ class Recording(CallMiddleware):
         sent = Sent(call.metadata["agent"], f"{system}\n\n{shared}", own, schema, answered, user)
         self.sent.append(sent)
         self.lines[user] = reply(call.metadata, user)
-        for _ in range(_TICKS):  # whoever is asked at the same time is asked before anybody has answered
+        for _ in range(
+            _TICKS
+        ):  # agents that are asked at the same time are all asked before any answer
             await asyncio.sleep(0)
         answer = await send(call)
         self.answered.append(sent)
@@ -171,10 +179,12 @@ class Recording(CallMiddleware):
 
 def record_claude(protocol: str, task: Task, **settings: Any) -> Recording:
     """Judge one item with Claude's own client, against a server on the loopback interface."""
-    # A script finds what is beside it, and the server is among the tests, which are no package for type checkers.
+    # Scripts import their neighbours. The server is among the tests, which are not a package for
+    # type checkers.
     sys.path.append(str(Path(__file__).parents[1]))
     loopback = import_module("tests.loopback_dialects")
-    claude, recording = loopback.DIALECTS["anthropic"], Recording()
+    claude = loopback.DIALECTS["anthropic"]
+    recording = Recording()
 
     def answer(asked: Any) -> Any:
         [message] = asked.body["messages"]
@@ -200,9 +210,11 @@ def record(
     recording: Recording | None = None,
     **settings: Any,
 ) -> Recording:
-    """Judge one item and keep what its agents are sent; plain text unless ``structured`` says otherwise."""
+    """Judge one item and record the requests; plain text unless ``structured`` is set."""
     models = {"*": model or ScriptedModel(script=reply)}
-    graph = find_protocol(protocol).build(models=models, **{"structured": "off", **settings}).compile()
+    graph = (
+        find_protocol(protocol).build(models=models, **{"structured": "off", **settings}).compile()
+    )
     recording = Recording() if recording is None else recording
 
     async def judge() -> None:
@@ -213,7 +225,7 @@ def record(
 
     def seamed(prompt: Prompt, form: str, layout: Layout) -> tuple[str, str]:
         system, user = laid_out(prompt, form, layout)
-        # A seam of two characters, as the empty line that stands there: lengths stay what they are.
+        # A separator of two characters, like the empty line that it replaces, keeps the lengths.
         return system, prompt.shared + _SEAM + user[len(prompt.shared) + len(_SEAM) :]
 
     with mock.patch.object(Prompt, "messages", seamed), keep_steps_in(book):
@@ -221,7 +233,7 @@ def record(
     return recording
 
 
-# --- what is counted ----------------------------------------------------------------------------------------------
+# Counting
 
 
 def common_prefix(one: str, two: str) -> int:
@@ -230,33 +242,41 @@ def common_prefix(one: str, two: str) -> int:
     >>> common_prefix("abcd", "abxy")
     2
     """
-    return bisect_left(range(min(len(one), len(two))), True, key=lambda at: one[: at + 1] != two[: at + 1])
+    return bisect_left(
+        range(min(len(one), len(two))), True, key=lambda at: one[: at + 1] != two[: at + 1]
+    )
 
 
 def repeated(text: str, earlier: Iterable[str]) -> int:
-    """Characters of the longest prefix that one of the earlier texts has in common with this one."""
+    """Return the longest prefix length that this text shares with an earlier one."""
     return max((common_prefix(text, other) for other in earlier), default=0)
 
 
-def later_share(recording: Recording, *, answered: bool = False, schema_first: bool = False) -> float | None:
-    """Of the characters of all calls but the first, the share that repeats a prefix of an earlier call.
+def later_share(
+    recording: Recording, *, answered: bool = False, schema_first: bool = False
+) -> float | None:
+    """Return the share of later calls' characters that repeats a prefix of an earlier call.
 
-    ``answered``: of one that had been answered before this one was sent. ``None``: there is one call only.
+    ``answered``: counts only calls that were answered before this one was sent. ``None``: there is
+    only one call.
     """
     texts = [sent.text(schema_first) for sent in recording.sent]
     replied = [sent.text(schema_first) for sent in recording.answered]
-    earlier = [replied[: sent.answered] if answered else texts[:at] for at, sent in enumerate(recording.sent)]
+    earlier = [
+        replied[: sent.answered] if answered else texts[:at]
+        for at, sent in enumerate(recording.sent)
+    ]
     hits = [repeated(text, before) for text, before in zip(texts, earlier, strict=True)]
     return sum(hits[1:]) / sum(map(len, texts[1:])) if len(texts) > 1 else None
 
 
 LOOKBACK = 20
-"""So many blocks before a mark are looked through for what an earlier mark wrote (Anthropic's documentation)."""
+"""Blocks before a mark that are searched for an earlier mark's entry (Anthropic's docs)."""
 
 
 @dataclass(frozen=True)
 class Marked:
-    """What of one request to Claude is read from the cache and written to it, and all of it, in characters."""
+    """The characters of one request to Claude: read from the cache, written to it, and in all."""
 
     read: int
     written: int
@@ -264,18 +284,21 @@ class Marked:
 
     @property
     def cost(self) -> float:
-        """What its input costs, where a character that has nothing to do with the cache costs 1."""
+        """Return the cost of the input; a character without caching costs 1."""
         return self.whole - 0.9 * self.read + 0.25 * self.written
 
 
 def claude_cache(recording: Recording) -> list[Marked]:
-    """What Anthropic's cache does with each request, if it reads only what a request that was answered has written."""
-    found, kept = [], [set(_written(recording, sent)) for sent in recording.answered]
+    """Simulate Anthropic's cache for each request, reading only entries of answered requests."""
+    found = []
+    kept = [set(_written(recording, sent)) for sent in recording.answered]
     for sent in recording.sent:
         prefixes, marks = _prefixes(recording, sent)
         there: set[str] = set().union(*kept[: sent.answered])
         looked = {place for mark in marks for place in range(max(0, mark - LOOKBACK), mark + 1)}
-        read = max((len(prefixes[place]) for place in looked if prefixes[place] in there), default=0)
+        read = max(
+            (len(prefixes[place]) for place in looked if prefixes[place] in there), default=0
+        )
         marked = max((len(prefixes[mark]) for mark in marks), default=0)
         found.append(Marked(read, max(0, marked - read), len(prefixes[-1])))
     return found
@@ -287,7 +310,7 @@ def _written(recording: Recording, sent: Sent) -> list[str]:
 
 
 def _prefixes(recording: Recording, sent: Sent) -> tuple[list[str], list[int]]:
-    """What stands up to the end of each block, blocks kept apart, and which blocks are marked."""
+    """Return the texts up to the end of each block, and the indices of marked blocks."""
     body = recording.bodies[sent.user]
     content = body["messages"][0]["content"]
     blocks = [{"text": content}] if isinstance(content, str) else content
@@ -305,7 +328,7 @@ def first_share(recording: Recording, before: Recording) -> float:
 
 @dataclass(frozen=True)
 class Case:
-    """A protocol with settings, on one kind of task; ``bar`` says that a figure to reach is set for it."""
+    """A protocol with settings, on one kind of task; ``bar``: whether a goal is set for it."""
 
     protocol: str
     kind: str
@@ -316,7 +339,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Figures:
-    """The figures of one case; shares are of characters, and in the layout ``shared_prefix`` unless named otherwise."""
+    """The figures of one case, as shares of characters; by default of layout ``shared_prefix``."""
 
     case: Case
     calls: int
@@ -354,17 +377,23 @@ def cases(names: Iterable[str] = ()) -> Iterator[Case]:
 
 
 def measure(case: Case, *, claude: bool = False) -> Figures:
-    """Judge the case's item, and those that have something in common with it; count.
+    """Judge the case's item and the items that share parts with it, and count.
 
-    ``claude``: judge it through Claude's client too.
+    ``claude``: also judge it through Claude's client.
     """
-    given, book = tasks(case.kind), EvaluationStepsCache()
-    run = {name: record(case.protocol, task, book=book, **case.settings) for name, task in given.items()}
+    given = tasks(case.kind)
+    book = EvaluationStepsCache()
+    run = {
+        name: record(case.protocol, task, book=book, **case.settings)
+        for name, task in given.items()
+    }
     item = run["item"]
     as_json = record(case.protocol, given["item"], structured="auto", **case.settings)
     papers = record(case.protocol, given["item"], layout="papers", **case.settings)
     lengths = [sent.instruction for sent in item.sent]
-    cached = claude_cache(record_claude(case.protocol, given["item"], **case.settings)) if claude else []
+    cached = (
+        claude_cache(record_claude(case.protocol, given["item"], **case.settings)) if claude else []
+    )
     later = cached[1:]
     return Figures(
         case=case,
@@ -375,14 +404,16 @@ def measure(case: Case, *, claude: bool = False) -> Figures:
         papers=later_share(papers),
         papers_answered=later_share(papers, answered=True),
         claude=sum(one.read for one in later) / sum(one.whole for one in later) if later else None,
-        claude_cost=sum(one.cost for one in cached) / sum(one.whole for one in cached) if cached else None,
+        claude_cost=sum(one.cost for one in cached) / sum(one.whole for one in cached)
+        if cached
+        else None,
         same_source=first_share(run["same source"], item),
         same_text=first_share(run["same text"], item) if "same text" in run else None,
         instructions=(min(lengths), median(lengths), max(lengths)),
     )
 
 
-# --- the report ---------------------------------------------------------------------------------------------------
+# The report
 
 HEADINGS = (
     *("protocol", "case", "task", "calls", "later calls %", "answered %", "schema first %"),
@@ -400,7 +431,12 @@ def line(figures: Figures) -> tuple[str, ...]:
         *(figures.same_source, figures.same_text),
     )
     return (
-        *(case.protocol, f"{case.label}{' (E1)' if case.bar else ''}", case.kind, str(figures.calls)),
+        *(
+            case.protocol,
+            f"{case.label}{' (E1)' if case.bar else ''}",
+            case.kind,
+            str(figures.calls),
+        ),
         *("-" if share is None else f"{100 * share:.1f}" for share in shares),
         " / ".join(f"{length:g}" for length in figures.instructions),
     )
@@ -432,7 +468,10 @@ def main() -> None:
     )
     parser.add_argument("--markdown", action="store_true", help="print the table in Markdown")
     arguments = parser.parse_args()
-    report([measure(case, claude=True) for case in cases(arguments.protocol)], markdown=arguments.markdown)
+    report(
+        [measure(case, claude=True) for case in cases(arguments.protocol)],
+        markdown=arguments.markdown,
+    )
 
 
 if __name__ == "__main__":

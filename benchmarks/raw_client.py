@@ -1,9 +1,9 @@
-"""The yardstick: OpenAI's own client with nothing round it.
+"""Measure OpenAI's own client without any wrapper, as the yardstick.
 
     python -m benchmarks.raw_client --calls 1000 --concurrency 64
 
-One ``AsyncOpenAI``, as many workers over one iterator as there may be calls in flight. ``OPENAI_BASE_URL`` says whom it
-calls.
+One ``AsyncOpenAI`` serves as many workers as there may be calls in flight; they share one iterator.
+``OPENAI_BASE_URL`` is the address of the provider.
 """
 
 from __future__ import annotations
@@ -18,20 +18,28 @@ from openai.types.chat import ChatCompletionMessageParam
 from .simulated_replies import prose
 
 
-async def work(client: AsyncOpenAI, prompts: Iterator[list[ChatCompletionMessageParam]], likely: int) -> None:
-    """Ask one question after the other until there are no more."""
+async def work(
+    client: AsyncOpenAI, prompts: Iterator[list[ChatCompletionMessageParam]], likely: int
+) -> None:
+    """Ask one question after the other until none are left."""
     for messages in prompts:
         if likely:
             reply = await client.chat.completions.create(
-                model="sim-model", messages=messages, temperature=0, logprobs=True, top_logprobs=likely
+                model="sim-model",
+                messages=messages,
+                temperature=0,
+                logprobs=True,
+                top_logprobs=likely,
             )
         else:
-            reply = await client.chat.completions.create(model="sim-model", messages=messages, temperature=0)
+            reply = await client.chat.completions.create(
+                model="sim-model", messages=messages, temperature=0
+            )
         assert reply.choices[0].message.content
 
 
 def prompts(calls: int, characters: int) -> Iterator[list[ChatCompletionMessageParam]]:
-    """So many questions of this length, no two the same."""
+    """Yield this many different questions of this length."""
     system = prose("system", 1000)[: characters // 3]
     body = prose("user", 4000)[: characters - len(system)]
     for number in range(calls):
@@ -47,7 +55,9 @@ async def main() -> None:
     parser.add_argument("--calls", type=int, default=1000)
     parser.add_argument("--concurrency", type=int, default=64)
     parser.add_argument("--characters", type=int, default=1500, help="of each prompt")
-    parser.add_argument("--likely", type=int, default=0, help="log-probabilities of so many tokens for each")
+    parser.add_argument(
+        "--likely", type=int, default=0, help="log-probabilities of so many tokens for each"
+    )
     arguments = parser.parse_args()
     questions = prompts(arguments.calls, arguments.characters)
     async with AsyncOpenAI() as client, asyncio.TaskGroup() as group:

@@ -1,10 +1,11 @@
-"""What a report over many debates takes: to be built, and to be opened, filtered and searched in a browser.
+"""Measure a report over many debates: to build it, and to open, filter and search it.
 
     python -m benchmarks.report [--debates 10000] [--browser /usr/bin/chromium]
     python -m benchmarks.report --verdicts 1000000
 
-The debates are made up: words drawn from a seeded generator, as many as debates of real models have. With
-``--verdicts``: what `agree`, `report` and resuming take of processor and memory where there are so many.
+The debates are generated: seeded random words, as many as in debates of real models. With
+``--verdicts``, it measures CPU time and memory of `agree`, `report` and resuming on a run of that
+many verdicts.
 """
 
 from __future__ import annotations
@@ -32,7 +33,13 @@ from jurygraph.state.transcript import Usage
 from .large_run import PROTOCOLS, make_large_run
 from .scenario import PROGRAM, run, scratch, show, show_machine
 
-OPTIONS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run")
+OPTIONS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--no-first-run",
+)
 NEEDLE = "heliotrope"
 
 
@@ -41,7 +48,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--debates", type=int, default=10_000)
     parser.add_argument("--browser", type=Path, default=Path("/usr/bin/chromium"))
-    parser.add_argument("--verdicts", type=int, help="measure the commands on a run of so many verdicts")
+    parser.add_argument(
+        "--verdicts", type=int, help="measure the commands on a run of so many verdicts"
+    )
     parser.add_argument(
         "--kind", choices=tuple(PROTOCOLS), default="score", help="what those verdicts are of"
     )
@@ -61,11 +70,12 @@ def main() -> None:
 
 
 def measure_commands(verdicts: int, kind: str) -> None:
-    """Print what each command takes on a run that has judged everything, in a process of its own."""
+    """Print CPU time and memory of each command on a finished run, each in its own process."""
     show_machine()
     rows: list[tuple[object, ...]] = []
     with scratch() as scratched:
-        folder, page = scratched / "run", scratched / "page.html"
+        folder = scratched / "run"
+        page = scratched / "page.html"
         resumed = make_large_run(folder, verdicts, kind, failed=0.0)
         size = (folder / "results.jsonl").stat().st_size / 1e6
         for what, *arguments in (
@@ -80,7 +90,9 @@ def measure_commands(verdicts: int, kind: str) -> None:
             rows.append((what, done.seconds, done.cpu_seconds, f"{done.peak_mib:.0f}"))
         page_size = page.stat().st_size / 1e6
     headings = ("command", "seconds", "of the processor", "peak MiB")
-    show(f"{verdicts:,} verdicts, {size:,.0f} MB of results; page {page_size:.1f} MB", headings, rows)
+    show(
+        f"{verdicts:,} verdicts, {size:,.0f} MB of results; page {page_size:.1f} MB", headings, rows
+    )
 
 
 def say(what: str, figure: str) -> None:
@@ -92,13 +104,18 @@ def make_run(folder: Path, debates: int) -> None:
     """A run of two protocols over items of one aspect."""
     folder.mkdir()
     draw = random.Random(0)
-    words = ["".join(draw.choices("abcdefghijklmnopqrstuvwxyz", k=draw.randint(2, 9))) for _ in range(4_000)]
+    words = [
+        "".join(draw.choices("abcdefghijklmnopqrstuvwxyz", k=draw.randint(2, 9)))
+        for _ in range(4_000)
+    ]
     file = ResultsFile(folder)
     for result in results(draw, words, debates):
         file.add(result)
     file.close()
     manifest = {
-        "signatures": {name: f"protocol:{name}|data:made-up@0|version:0" for name in ("debate", "single")},
+        "signatures": {
+            name: f"protocol:{name}|data:made-up@0|version:0" for name in ("debate", "single")
+        },
         "protocols": {"debate": {}, "single": {}},
         "models": {"debate": {"*": "made-up"}, "single": {"*": "made-up"}},
         "data": {
@@ -121,8 +138,13 @@ def results(draw: random.Random, words: list[str], debates: int) -> Iterator[Res
     for number in range(debates // 2):
         human = draw.randint(1, 5)
         for protocol, rounds in (("debate", draw.randint(1, 4)), ("single", 0)):
-            path = tuple(float(min(5, max(1, human + draw.randint(-2, 2)))) for _ in range(rounds + 1))
-            said = [" ".join(draw.choices(words, k=draw.randint(60, 160))) for _ in range(2 * rounds + 1)]
+            path = tuple(
+                float(min(5, max(1, human + draw.randint(-2, 2)))) for _ in range(rounds + 1)
+            )
+            said = [
+                " ".join(draw.choices(words, k=draw.randint(60, 160)))
+                for _ in range(2 * rounds + 1)
+            ]
             if number == debates // 4:
                 said[-1] += f" {NEEDLE}"
             yield Result(
@@ -142,7 +164,7 @@ def results(draw: random.Random, words: list[str], debates: int) -> Iterator[Res
 
 
 def usage_of(calls: int, cost: float) -> dict[str, Any]:
-    """What calls took, as a turn or a result has it."""
+    """Return the usage of calls in the format of turns and results."""
     return Usage(calls, 1_000 * calls, 0, 150 * calls, cost_usd=cost).flat()
 
 
@@ -162,7 +184,7 @@ def turn(place: int, content: str, path: tuple[float, ...]) -> Any:
 
 
 def build(folder: Path, most: int) -> Path:
-    """Compute and write the page; gives where it is."""
+    """Compute and write the page; return its path."""
     start = time.perf_counter()
     study = Study.of(folder, resampling=Resampling(1000))
     computed = time.perf_counter()
@@ -190,7 +212,11 @@ def look(file: Path, browser: Path) -> None:
         say("first words on the screen", f"{1000 * (time.perf_counter() - start):.0f} ms")
         page.wait_for_selector("html[data-ready]")
         say("the list of debates", f"{1000 * (time.perf_counter() - start):.0f} ms")
-        for select, label in (("protocol", "debate"), ("reason", "max rounds"), ("sort", "Longest first")):
+        for select, label in (
+            ("protocol", "debate"),
+            ("reason", "max rounds"),
+            ("sort", "Longest first"),
+        ):
             say(f"to {select} {label!r}", f"{page.evaluate(CHANGE, [select, label]):.0f} ms")
         say("to open a debate", f"{page.evaluate(OPEN):.0f} ms")
         for select in ("protocol", "reason"):

@@ -1,10 +1,12 @@
-"""How many calls a second several workers reach on Ray, beside one, where a run waits for the provider.
+"""Measure calls per second of several workers on Ray relative to one, with a slow provider.
 
-    python -m benchmarks.scale --journal postgresql://... [--workers 1,4] [--items 480] [--latency-ms 500]
+    python -m benchmarks.scale --journal postgresql://... [--workers 1,4] [--items 480]
+    [--latency-ms 500]
 
-Counted from the first request to the last reply, so that starting Ray and its workers is left out; it stands in a
-column of its own. Workers have as many items each, however many they are: runs take as long, and what it takes for
-all workers to be there weighs the same. Every run has calls of its own, so that the journal answers none.
+The time from the first request to the last reply counts. The start of Ray and its workers is left
+out and has its own column. Each worker has the same number of items, so that all runs take equally
+long and the start-up of workers weighs the same. Every run makes its own calls, so that the journal
+answers none.
 """
 
 from __future__ import annotations
@@ -28,19 +30,29 @@ from .scenario import (
 from .simulated_provider import simulated
 
 GOAL = 3.6
-"""What four workers are to reach, x one."""
+"""The goal for four workers relative to one."""
 
 
 def measured(folder: Path, workers: int, arguments: Any) -> tuple[float, float]:
-    """Judge so many items for each worker; calls a second, and the seconds of the command."""
+    """Judge the items; return the calls per second and the seconds of the command."""
     items = arguments.items * workers
     out = folder / f"{workers}-{len(list(folder.iterdir()))}"
     data = score_items(folder / f"{out.name}.jsonl", items)
-    spread = ("--engine", "ray", "--workers", str(workers), "--concurrency", str(arguments.concurrency))
+    spread = (
+        "--engine",
+        "ray",
+        "--workers",
+        str(workers),
+        "--concurrency",
+        str(arguments.concurrency),
+    )
     with simulated(latency_ms=arguments.latency_ms, words=12) as provider:
-        # Its address is new each time, and a part of the model's name, by which the journal tells calls apart.
+        # Its address is new each time. It is part of the model's name, by which the journal
+        # distinguishes calls.
         model = ("--model", f"openai:sim-model?base_url={provider.url}", *FIVE_CALLS, *ASPECT)
-        finished = judge("debate", data, out, provider, *model, *spread, "--journal", arguments.journal)
+        finished = judge(
+            "debate", data, out, provider, *model, *spread, "--journal", arguments.journal
+        )
         seen = provider.stats()
     if len(results_of(out)) != items or seen["requests"] != 5 * items:
         raise SystemExit(f"{seen['requests']} requests, {len(results_of(out))} results")
@@ -50,9 +62,13 @@ def measured(folder: Path, workers: int, arguments: Any) -> tuple[float, float]:
 def main() -> None:
     """The command line."""
     parser = options(__doc__, repeats=1)
-    parser.add_argument("--journal", required=True, metavar="URL", help="a Postgres database to fill")
+    parser.add_argument(
+        "--journal", required=True, metavar="URL", help="a Postgres database to fill"
+    )
     parser.add_argument("--workers", default="1,4", help="numbers of workers")
-    parser.add_argument("--items", type=int, default=480, help="for each worker, of five calls in sequence")
+    parser.add_argument(
+        "--items", type=int, default=480, help="for each worker, of five calls in sequence"
+    )
     parser.add_argument("--concurrency", type=int, default=16, help="of each worker")
     parser.add_argument("--latency-ms", type=float, default=500)
     arguments = parser.parse_args()
@@ -68,7 +84,13 @@ def main() -> None:
             first = min(rates)
             times = max(rates[workers]) / max(rates[first])
             rows.append(
-                (workers, middle(rates[workers]), ideal, times, middle([seconds for _, seconds in came]))
+                (
+                    workers,
+                    middle(rates[workers]),
+                    ideal,
+                    times,
+                    middle([seconds for _, seconds in came]),
+                )
             )
     show("scale", ("workers", "calls/s", "ideal", f"x {min(rates)}", "seconds in all"), rows)
     if {1, 4} <= rates.keys() and max(rates[4]) < GOAL * max(rates[1]):

@@ -1,4 +1,4 @@
-"""What the scenarios share: generated items, processes with their cost, cores to stay on, tables."""
+"""Share tools of the scenarios: items, processes with their cost, pinned cores, tables."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from .simulated_replies import prose
 ROOT = Path(__file__).resolve().parents[1]
 MODEL = "openai:sim-model"
 FIVE_CALLS = ("--set", "n=2")
-"""Of a debate whose Critic always objects: scorer, critic, scorer, critic, scorer."""
+"""A debate whose Critic always objects: scorer, critic, scorer, critic, scorer."""
 
 PROGRAM = (sys.executable, "-c", "from jurygraph.eval.cli.start import main; main()")
 _PACKAGES = ("jurygraph", "openai", "langgraph", "langchain-core", "langchain-openai", "uvloop")
 
 
-# --- processes ----------------------------------------------------------------------------------------------------
+# Processes
 
 
 @dataclass(frozen=True)
@@ -42,10 +42,10 @@ class Finished:
 
     Attributes:
         code: its exit code.
-        seconds: from its start to its end.
-        cpu_seconds: what it took of the processor, user and system.
-        peak_mib: the most memory that it held, resident.
-        output: what it printed, errors included.
+        seconds: its duration.
+        cpu_seconds: its user and system CPU time.
+        peak_mib: its peak resident memory.
+        output: its output, including errors.
     """
 
     code: int
@@ -56,7 +56,7 @@ class Finished:
 
 
 def run(command: Sequence[str], more: Mapping[str, str], folder: Path = ROOT) -> Finished:
-    """Run a process to its end, with ``more`` in its environment, and say what it took."""
+    """Run a process to its end with ``more`` in its environment; return its cost."""
     with tempfile.TemporaryFile("w+", encoding="utf-8") as output:
         started = time.perf_counter()
         process = subprocess.Popen(
@@ -73,14 +73,27 @@ def run(command: Sequence[str], more: Mapping[str, str], folder: Path = ROOT) ->
 
 def judging(protocol: str, data: Path, out: Path, *options: str) -> list[str]:
     """The command that judges ``data`` with the simulated model."""
-    return [*PROGRAM, "run", protocol, "--data", str(data), "--out", str(out), "--model", MODEL, *options]
+    return [
+        *PROGRAM,
+        "run",
+        protocol,
+        "--data",
+        str(data),
+        "--out",
+        str(out),
+        "--model",
+        MODEL,
+        *options,
+    ]
 
 
 def judge(protocol: str, data: Path, out: Path, provider: Simulated, *options: str) -> Finished:
     """Judge ``data`` in a fresh process, and have it succeed."""
     finished = run(judging(protocol, data, out, *options), provider.environment, out.parent)
     if finished.code:
-        raise SystemExit(f"jurygraph run {protocol} ended with {finished.code}:\n{finished.output[-3000:]}")
+        raise SystemExit(
+            f"jurygraph run {protocol} ended with {finished.code}:\n{finished.output[-3000:]}"
+        )
     return finished
 
 
@@ -97,10 +110,11 @@ def environment(more: Mapping[str, str]) -> dict[str, str]:
 
 
 def two_cores() -> tuple[int | None, int | None]:
-    """A core for the clients, which this process and its children stay on, and another for the provider."""
+    """Return a core for clients, to which this process is pinned, and one for the provider."""
     if not hasattr(os, "sched_setaffinity") or len(allowed := sorted(os.sched_getaffinity(0))) < 2:
         return None, None
-    client, server = allowed[0], allowed[-1]
+    client = allowed[0]
+    server = allowed[-1]
     os.sched_setaffinity(0, {client})
     return client, server
 
@@ -112,13 +126,13 @@ def scratch() -> Iterator[Path]:
         yield Path(folder)
 
 
-# --- what is judged -----------------------------------------------------------------------------------------------
+# Items
 
 ASPECT = ("--aspect", "coherence")
 
 
 def score_items(path: Path, count: int, *, words: int = 25, labels: bool = False) -> Path:
-    """Write so many texts to be rated, each with a source; all made up, and no two the same."""
+    """Write this many generated, different texts to rate, each with a source."""
     with path.open("w", encoding="utf-8") as file:
         for number in range(count):
             item: dict[str, Any] = {
@@ -134,7 +148,7 @@ def score_items(path: Path, count: int, *, words: int = 25, labels: bool = False
 
 
 def compare_items(path: Path, count: int, *, words: int = 25) -> Path:
-    """Write so many questions with two answers each."""
+    """Write this many questions with two answers each."""
     with path.open("w", encoding="utf-8") as file:
         for number in range(count):
             item = {
@@ -153,7 +167,7 @@ def results_of(out: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in lines]
 
 
-# --- what is printed ----------------------------------------------------------------------------------------------
+# Output
 
 
 def show(title: str, headings: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
@@ -165,13 +179,15 @@ def show(title: str, headings: Sequence[str], rows: Sequence[Sequence[object]]) 
 
 
 def show_machine() -> None:
-    """Print where the figures come from."""
-    print(f"{_processor()}, {os.cpu_count()} cores; {platform.system()}, Python {platform.python_version()}")
+    """Print the machine and the versions of the figures."""
+    print(
+        f"{_processor()}, {os.cpu_count()} cores; {platform.system()}, Python {platform.python_version()}"
+    )
     print("; ".join(f"{name} {_version(name)}" for name in _PACKAGES))
 
 
 def middle(values: Sequence[float]) -> str:
-    """The median with the least and the most beside it."""
+    """Return the median with the lowest and highest value."""
     if len(values) == 1:
         return f"{values[0]:.3g}"
     return f"{median(values):.3g} ({min(values):.3g} to {max(values):.3g})"
@@ -180,7 +196,9 @@ def middle(values: Sequence[float]) -> str:
 def options(doc: str | None, *, repeats: int = 3) -> argparse.ArgumentParser:
     """The options that every scenario has."""
     parser = argparse.ArgumentParser(description=(doc or "").partition("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="smaller sizes: a look, no measurement")
+    parser.add_argument(
+        "--quick", action="store_true", help="smaller sizes: a look, no measurement"
+    )
     parser.add_argument(
         "--repeats", type=int, default=repeats, help="measure so many times and take the median"
     )

@@ -1,11 +1,13 @@
-"""A provider of chat completions on the loopback interface, fast enough never to be the bottleneck.
+"""Serve chat completions on the loopback interface, fast enough never to be the bottleneck.
 
-    python benchmarks/simulated_provider.py --latency-ms 50 [--port 0] [--core 1] [--faults storm] ...
+    python benchmarks/simulated_provider.py --latency-ms 50 [--port 0] [--core 1] [--faults storm]
+    ...
 
-It prints its address. ``OPENAI_BASE_URL`` set to it, with any key, any client of OpenAI's chat completions can call
-it. Replies are a pure function of the request; faults of the request and of how often it came, so that a storm is the
-same in each run. ``GET /stats`` says what was counted (``?digests=1``: of each request as well), ``POST /reset`` starts
-again. From Python: ``with simulated(latency_ms=50) as provider``.
+It prints its address. With ``OPENAI_BASE_URL`` set to it and any key, any client of OpenAI's chat
+completions can call it. Replies are a pure function of the request. Faults depend on the request
+and on how often it came, so that a storm is the same in each run. ``GET /stats`` returns the counts
+(``?digests=1``: also per request), ``POST /reset`` resets them. From Python: ``with
+simulated(latency_ms=50) as provider``.
 """
 
 from __future__ import annotations
@@ -40,7 +42,8 @@ if not __package__:  # run by its path: the folder is a package all the same
 from .simulated_replies import Asked, Critic, Manner, read_request, reply_to
 
 Fault = Literal["limit", "error", "reset", "hang", "half", "garbage"]
-"""429 with Retry-After; 500 to 504; a connection torn down; no reply, ever; half a body; 200 with no completion."""
+"""429 with Retry-After; 500 to 504; a lost connection; no reply, ever; half a body; 200 without a
+completion."""
 
 STORM: Mapping[Fault, float] = {
     "limit": 0.10,
@@ -55,17 +58,17 @@ STORM: Mapping[Fault, float] = {
 
 @dataclass(frozen=True)
 class Behaviour:
-    """How the provider behaves.
+    """The behaviour of the provider.
 
     Attributes:
-        latency_ms: time to a reply; the median where it varies.
-        spread: standard deviation of the latency's logarithm; 0: always the same.
+        latency_ms: time to a reply; the median if it varies.
+        spread: standard deviation of the latency's logarithm; 0: constant.
         faults: ``none``, ``storm``, or kinds with their shares, such as ``limit=0.1,reset=0.05``.
-        retry_after: what a 429 says, in seconds.
-        seed: of latencies and faults.
-        words: of each text in a reply.
+        retry_after: the seconds in a 429.
+        seed: the seed of latencies and faults.
+        words: words of each text in a reply.
         critic: whether the Critic objects, agrees, or does either (``mixed``).
-        tokens: how many tokens come with log-probabilities, where they are asked for.
+        tokens: the number of tokens with log-probabilities, if requested.
     """
 
     latency_ms: float = 0.0
@@ -98,15 +101,15 @@ class Behaviour:
 
 @dataclass
 class Counts:
-    """What was counted since the last reset.
+    """The counts since the last reset.
 
     Attributes:
-        requests: chat completions that were asked for.
-        answered: those that got a whole reply.
-        abandoned: those whose client hung up before there was a reply.
-        characters: of their bodies, without what HTTP adds.
-        span_seconds: from the first request to the last reply.
-        by_digest: of each request: how often it came, was answered, was abandoned.
+        requests: requested chat completions.
+        answered: requests that got a whole reply.
+        abandoned: requests whose client hung up before the reply.
+        characters: the size of their bodies, without HTTP headers.
+        span_seconds: the time from the first request to the last reply.
+        by_digest: for each request, how often it came, was answered and was abandoned.
     """
 
     requests: int = 0
@@ -139,7 +142,7 @@ class Counts:
         self.by_digest.setdefault(digest, [0, 0, 0])[1] += 1
 
     def abandon(self, digest: bytes) -> None:
-        """Count a request that nobody waits for any more."""
+        """Count a request whose client hung up."""
         self.abandoned += 1
         self.by_digest.setdefault(digest, [0, 0, 0])[2] += 1
 
@@ -165,7 +168,7 @@ _PLAIN = (
 
 
 class Provider:
-    """What all connections share."""
+    """The shared state of all connections."""
 
     def __init__(self, behaviour: Behaviour) -> None:
         self.behaviour = behaviour
@@ -176,12 +179,12 @@ class Provider:
         self._seed = behaviour.seed.to_bytes(8, "big", signed=True)
 
     def reset(self) -> None:
-        """Count anew; what is in flight stays so, and is the most so far."""
+        """Reset the counts; requests in flight stay, and are the new maximum."""
         pending = self.counts.in_flight
         self.counts = Counts(in_flight=pending, most_in_flight=pending)
 
     def fault(self, digest: bytes, attempt: int) -> tuple[Fault | None, int]:
-        """What goes wrong with this request, if anything, and a number to choose its shape by."""
+        """Return the fault of this request, if any, and a number to choose its variant."""
         if not self._shares:
             return None, 0
         drawn = self._draw(b"fault", digest, attempt)
@@ -198,7 +201,9 @@ class Provider:
         if not self.behaviour.spread:
             return seconds
         drawn = (self._draw(b"latency", digest, attempt) + 0.5) / _WHOLE
-        return seconds * float(2.718281828459045 ** (self.behaviour.spread * self._normal.inv_cdf(drawn)))
+        return seconds * float(
+            2.718281828459045 ** (self.behaviour.spread * self._normal.inv_cdf(drawn))
+        )
 
     def _draw(self, what: bytes, digest: bytes, attempt: int) -> int:
         told = b"%b %b %b %d" % (what, self._seed, digest, attempt)
@@ -208,11 +213,11 @@ class Provider:
 _WHOLE = 2**56
 
 
-# --- HTTP ---------------------------------------------------------------------------------------------------------
+# HTTP
 
 
 class Connection(asyncio.Protocol):
-    """One client's connection, kept alive."""
+    """One client's persistent connection."""
 
     def __init__(self, provider: Provider, loop: asyncio.AbstractEventLoop) -> None:
         self._provider = provider
@@ -236,11 +241,13 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self._buffer = self._buffer + data if self._buffer else data
         while (end := self._buffer.find(b"\r\n\r\n")) >= 0:
-            head, start = self._buffer[:end], end + 4
+            head = self._buffer[:end]
+            start = end + 4
             length = _content_length(head)
             if len(self._buffer) < start + length:
                 return
-            body, self._buffer = self._buffer[start : start + length], self._buffer[start + length :]
+            body = self._buffer[start : start + length]
+            self._buffer = self._buffer[start + length :]
             self._serve(head, body)
 
     def _serve(self, head: bytes, body: bytes) -> None:
@@ -248,7 +255,9 @@ class Connection(asyncio.Protocol):
         if method == b"POST" and path.endswith(b"/chat/completions"):
             self._complete(body)
         elif method == b"GET" and path.startswith(b"/stats"):
-            self._write(200, orjson.dumps(self._provider.counts.report(digests=b"digests=1" in path)))
+            self._write(
+                200, orjson.dumps(self._provider.counts.report(digests=b"digests=1" in path))
+            )
         elif method == b"POST" and path == b"/reset":
             self._provider.reset()
             self._write(200, b"{}")
@@ -289,7 +298,9 @@ class Connection(asyncio.Protocol):
         self._pending = None
         self._provider.counts.in_flight -= 1
 
-    def _write(self, status: int, body: bytes, kind: bytes = b"application/json", more: bytes = b"") -> None:
+    def _write(
+        self, status: int, body: bytes, kind: bytes = b"application/json", more: bytes = b""
+    ) -> None:
         self._transport.write(_head(status, len(body), kind, more) + body)
 
     # --- faults ---
@@ -297,7 +308,10 @@ class Connection(asyncio.Protocol):
     def limit(self, _asked: Asked, _shape: int) -> None:
         """Too many requests."""
         wait = self._provider.behaviour.retry_after
-        more = b"retry-after: %d\r\nretry-after-ms: %d\r\n" % (max(1, round(wait)), round(wait * 1000))
+        more = b"retry-after: %d\r\nretry-after-ms: %d\r\n" % (
+            max(1, round(wait)),
+            round(wait * 1000),
+        )
         self._write(429, _error("Rate limit reached.", "rate_limit_exceeded"), more=more)
 
     def error(self, _asked: Asked, shape: int) -> None:
@@ -347,9 +361,7 @@ _REASONS = {
 
 
 def _head(status: int, length: int, kind: bytes = b"application/json", more: bytes = b"") -> bytes:
-    form = (
-        b"HTTP/1.1 %d %b\r\ncontent-type: %b\r\ncontent-length: %d\r\nx-request-id: req_simulated\r\n%b\r\n"
-    )
+    form = b"HTTP/1.1 %d %b\r\ncontent-type: %b\r\ncontent-length: %d\r\nx-request-id: req_simulated\r\n%b\r\n"
     return form % (status, _REASONS[status], kind, length, more)
 
 
@@ -362,17 +374,22 @@ def _content_length(head: bytes) -> int:
 
 
 def _error(message: str, code: str | None = None) -> bytes:
-    return orjson.dumps({"error": {"message": message, "type": "server_error", "param": None, "code": code}})
+    return orjson.dumps(
+        {"error": {"message": message, "type": "server_error", "param": None, "code": code}}
+    )
 
 
-# --- the process --------------------------------------------------------------------------------------------------
+# The process
 
 
 async def serve(behaviour: Behaviour, port: int, *, until_stdin_ends: bool = False) -> None:
-    """Answer until told to stop; prints the address first."""
-    loop, stopped = asyncio.get_running_loop(), asyncio.Event()
+    """Answer until stopped; print the address first."""
+    loop = asyncio.get_running_loop()
+    stopped = asyncio.Event()
     provider = Provider(behaviour)
-    server = await loop.create_server(lambda: Connection(provider, loop), "127.0.0.1", port, backlog=4096)
+    server = await loop.create_server(
+        lambda: Connection(provider, loop), "127.0.0.1", port, backlog=4096
+    )
     print(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1", flush=True)
     if until_stdin_ends:
         threading.Thread(target=_wait_for_end, args=(loop, stopped), daemon=True).start()
@@ -380,7 +397,7 @@ async def serve(behaviour: Behaviour, port: int, *, until_stdin_ends: bool = Fal
     async with server:
         await stopped.wait()
         server.close()
-        os._exit(0)  # connections that hang are nobody's any more
+        os._exit(0)  # no client waits for the hanging connections any more
 
 
 def _wait_for_end(loop: asyncio.AbstractEventLoop, stopped: asyncio.Event) -> None:
@@ -396,17 +413,17 @@ class Simulated:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What has the clients of OpenAI call it."""
+        """Return the variables that make OpenAI's clients call it."""
         return {"OPENAI_BASE_URL": self.url, "OPENAI_API_KEY": "simulated"}
 
     def stats(self, *, digests: bool = False) -> dict[str, Any]:
-        """What was counted since the last reset; of each request as well where ``digests``."""
+        """Return the counts since the last reset; with ``digests``, also per request."""
         told = self._ask("GET", f"/stats{'?digests=1' if digests else ''}")
         assert isinstance(told, dict)
         return told
 
     def reset(self) -> None:
-        """Count anew."""
+        """Reset the counts."""
         self._ask("POST", "/reset")
 
     def _ask(self, method: str, path: str) -> Any:
@@ -418,14 +435,17 @@ class Simulated:
 
 @contextlib.contextmanager
 def simulated(core: int | None = None, **behaviour: Any) -> Iterator[Simulated]:
-    """A provider in a process of its own, which ends with the block; arguments as for ``Behaviour``."""
+    """Run a provider in its own process until the block ends; arguments as for ``Behaviour``."""
     options = [
-        f"--{name.replace('_', '-')}={value}" for name, value in asdict(Behaviour(**behaviour)).items()
+        f"--{name.replace('_', '-')}={value}"
+        for name, value in asdict(Behaviour(**behaviour)).items()
     ]
     command = [sys.executable, str(Path(__file__).resolve()), "--until-stdin-ends", *options]
     if core is not None:
         command.append(f"--core={core}")
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         try:
@@ -446,7 +466,8 @@ def main() -> None:
     default = Behaviour()
     for option in fields(Behaviour):
         value = getattr(default, option.name)
-        name, told = f"--{option.name.replace('_', '-')}", f"default: {value}"
+        name = f"--{option.name.replace('_', '-')}"
+        told = f"default: {value}"
         parser.add_argument(name, type=type(value), default=value, metavar="X", help=told)
     arguments = vars(parser.parse_args())
     port, core, until = (arguments.pop(name) for name in ("port", "core", "until_stdin_ends"))
@@ -457,7 +478,7 @@ def main() -> None:
 
 
 def _runner() -> asyncio.Runner:
-    """On uvloop where it is installed: twice as many requests a second."""
+    """Return a runner, with uvloop if installed, which serves twice as many requests a second."""
     try:
         import uvloop
     except ImportError:

@@ -1,7 +1,8 @@
-"""What the simulated provider says: a pure function of the request, so that the order of calls changes nothing.
+"""Make the simulated provider's replies: a pure function of the request.
 
-A request's *digest* stands for model, messages and schema. It chooses numbers, words and votes. Forms are found as a
-model finds them: in the JSON schema that came along, else in what the last message asks for.
+So the order of calls changes nothing. A request's *digest* represents model, messages and schema.
+It chooses numbers, words and votes. The form of a reply is found as by a model: in the JSON schema
+of the request, else in the instructions of the last message.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Any, Literal
 import orjson
 
 Critic = Literal["objects", "agrees", "mixed"]
-"""What becomes of a debate: never NO ISSUE, at once, or in one of four rounds."""
+"""The course of a debate: never NO ISSUE, at once, or in one of four rounds."""
 
 _SPOKEN = (
     "harbour winter council bridge report river measured evening before nobody school reopened costs "
@@ -33,12 +34,12 @@ WORDS = tuple(_SPOKEN.split())
 
 @dataclass(frozen=True)
 class Manner:
-    """How long replies are, and how the Critic ends debates.
+    """The length of replies, and how the Critic ends debates.
 
     Attributes:
-        words: of each text in a reply.
-        critic: whether booleans are true, and whether a text reply says NO ISSUE.
-        tokens: how many tokens come with log-probabilities, where they are asked for.
+        words: words of each text in a reply.
+        critic: whether booleans are true, and whether a text reply contains NO ISSUE.
+        tokens: the number of tokens with log-probabilities, if requested.
     """
 
     words: int = 80
@@ -48,7 +49,7 @@ class Manner:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What matters of a request."""
+    """The relevant parts of a request."""
 
     digest: bytes
     model: str
@@ -88,7 +89,8 @@ def reply_to(asked: Asked, manner: Manner) -> bytes:
     """The body of the chat completion."""
     choices = [_choice(asked, manner, at) for at in range(asked.choices)]
     written = sum(len(text) for text, _ in choices)
-    prompt, completion = asked.characters // 4, written // 4 + 1
+    prompt = asked.characters // 4
+    completion = written // 4 + 1
     cached = prompt // 256 * 128 if prompt >= 1024 else 0
     return orjson.dumps(
         {
@@ -111,17 +113,21 @@ def reply_to(asked: Asked, manner: Manner) -> bytes:
 
 
 _TAIL = 900
-"""Characters at the end of the last message, where an agent is told the form of its reply; its own part stands behind
-the last text that is quoted."""
+"""Characters at the end of the last message that contain the form of the reply; an agent's own part
+comes after the last quoted text."""
 
 
 def _schema(request: Mapping[str, Any]) -> tuple[Mapping[str, Any] | None, str | None]:
-    """The JSON schema that the reply is to follow, and the function that it is to be the arguments of."""
+    """Return the JSON schema of the reply, and the function whose arguments it is to be."""
     if tools := request.get("tools"):
         function = tools[0]["function"]
         return function["parameters"], function["name"]
     wanted = request.get("response_format") or {}
-    return (wanted["json_schema"]["schema"], None) if wanted.get("type") == "json_schema" else (None, None)
+    return (
+        (wanted["json_schema"]["schema"], None)
+        if wanted.get("type") == "json_schema"
+        else (None, None)
+    )
 
 
 def _text(content: Any) -> str:
@@ -131,14 +137,23 @@ def _text(content: Any) -> str:
 
 
 def _choice(asked: Asked, manner: Manner, at: int) -> tuple[str, dict[str, Any]]:
-    digest = asked.digest if at == 0 else blake2b(asked.digest + bytes([at % 256]), digest_size=16).digest()
+    digest = (
+        asked.digest
+        if at == 0
+        else blake2b(asked.digest + bytes([at % 256]), digest_size=16).digest()
+    )
     chance = _Chance(digest)
     content = (
         _asked_for(_form(asked.own), chance, manner)
         if asked.schema is None
         else orjson.dumps(_filled(asked.schema, chance, manner)).decode()
     )
-    message: dict[str, Any] = {"role": "assistant", "content": content, "refusal": None, "annotations": []}
+    message: dict[str, Any] = {
+        "role": "assistant",
+        "content": content,
+        "refusal": None,
+        "annotations": [],
+    }
     if asked.tool is not None:
         function = {"name": asked.tool, "arguments": content}
         call = {"id": f"call_{digest.hex()}", "type": "function", "function": function}
@@ -146,14 +161,18 @@ def _choice(asked: Asked, manner: Manner, at: int) -> tuple[str, dict[str, Any]]
     logprobs = None
     # Of a reply in text, or in a schema that is one whole number.
     if asked.likely and (asked.schema is None or content.isdigit()):
-        first, rest = content.partition(" ")[0] or " ", manner.tokens - 1
+        first = content.partition(" ")[0] or " "
+        rest = manner.tokens - 1
         message["content"] = first + " " * rest
-        logprobs = {"content": [_token(first, asked.likely), *[_blank(asked.likely)] * rest], "refusal": None}
+        logprobs = {
+            "content": [_token(first, asked.likely), *[_blank(asked.likely)] * rest],
+            "refusal": None,
+        }
     return content, {"index": at, "message": message, "logprobs": logprobs, "finish_reason": "stop"}
 
 
 class _Chance:
-    """What a digest decides, one decision after the other."""
+    """A sequence of decisions by a digest."""
 
     __slots__ = ("_left",)
 
@@ -166,7 +185,7 @@ class _Chance:
         return chosen
 
 
-# --- forms --------------------------------------------------------------------------------------------------------
+# Forms
 
 _SCALE = re.compile(r"(-?\d+(?:\.\d+)?) to (-?\d+(?:\.\d+)?)")
 _BLANK_LINE = re.compile(r"^(.*): <number>$", re.MULTILINE)
@@ -178,7 +197,9 @@ def _filled(schema: Mapping[str, Any], chance: _Chance, manner: Manner) -> Any:
         return schema["enum"][chance.below(len(schema["enum"]))]
     match schema.get("type"):
         case "object":
-            return {name: _filled(part, chance, manner) for name, part in schema["properties"].items()}
+            return {
+                name: _filled(part, chance, manner) for name, part in schema["properties"].items()
+            }
         case "array":
             return [_filled(schema["items"], chance, manner)]
         case "boolean":
@@ -199,7 +220,7 @@ _Kind = Literal["number", "list", "critique", "vote", "words"]
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """What the end of a prompt asks for: words, and after them these lines with a number each."""
+    """The form at the end of a prompt: words, then these lines with a number each."""
 
     kind: _Kind
     low: float
@@ -267,7 +288,7 @@ def _prose(number: int, words: int) -> str:
 
 
 def prose(seed: str, words: int) -> str:
-    """So many made-up words in sentences; another seed makes another text.
+    """Return this many generated words in sentences; each seed gives another text.
 
     >>> prose("a", 12) == prose("a", 12), prose("a", 12) == prose("b", 12), len(prose("a", 12).split())
     (True, False, 12)
@@ -278,7 +299,7 @@ def prose(seed: str, words: int) -> str:
     return ". ".join(sentences) + "."
 
 
-# --- log-probabilities --------------------------------------------------------------------------------------------
+# Log-probabilities
 
 _RENDERED: dict[tuple[str, int], orjson.Fragment] = {}
 
@@ -288,11 +309,13 @@ def _blank(likely: int) -> orjson.Fragment:
 
 
 def _token(token: str, likely: int) -> orjson.Fragment:
-    """A token with so many that were likely in its place; rendered once for each token."""
+    """Return a token with its likely alternatives; rendered once for each token."""
     if (token, likely) not in _RENDERED:
         others = [text for text in (*"12345678", *WORDS) if text != token]
         ranked = [_likely(text, rank) for rank, text in enumerate([token, *others][:likely])]
-        _RENDERED[token, likely] = orjson.Fragment(orjson.dumps({**ranked[0], "top_logprobs": ranked}))
+        _RENDERED[token, likely] = orjson.Fragment(
+            orjson.dumps({**ranked[0], "top_logprobs": ranked})
+        )
     return _RENDERED[token, likely]
 
 

@@ -1,10 +1,11 @@
-"""What the runner costs, beside OpenAI's own client with nothing round it.
+"""Compare the cost of the runner with OpenAI's own client without any wrapper.
 
-    python -m benchmarks.speed [--only cpu,wall,logprobs,path,imports,linear] [--quick] [--repeats 3]
+    python -m benchmarks.speed [--only cpu,wall,logprobs,path,imports,linear] [--quick] [--repeats
+    3]
 
-Fresh processes, the client on one core and the simulated provider on another, the two clients taking turns; medians
-with least and most. Of the processor's time what starting up takes is left out: cost is the slope between a small and a
-large run.
+Each measurement uses a fresh process, with the client on one core and the simulated provider on
+another, and the two clients in turns. Figures are medians with lowest and highest value. CPU cost
+is the slope between a small and a large run, so that start-up is left out.
 """
 
 from __future__ import annotations
@@ -41,10 +42,10 @@ Row = tuple[object, ...]
 HEADINGS = ("figure", "case", "raw client", "jurygraph", "ratio", "must", "goal")
 
 WORDS = 12
-"""Of a text in a reply: with the fixed parts of prompts, a debate's prompts are then 1.5 to 3 KB long."""
+"""Words of each text in a reply; with the fixed parts, a debate's prompts are 1.5 to 3 KB long."""
 
 RAW_FRAME = 120
-"""Characters of a bare request beside its prompt."""
+"""Characters of a bare request without its prompt."""
 
 DEBATE = ("debate", *FIVE_CALLS, *ASPECT)
 CALLS_OF_A_DEBATE = 5
@@ -60,7 +61,7 @@ class Bench:
     quick: bool
 
     def size(self, calls: int) -> int:
-        """So many calls; a tenth for a quick look."""
+        """Return the number of calls; a tenth of it with ``--quick``."""
         return max(1, calls // 10) if self.quick else calls
 
     def out(self) -> Path:
@@ -74,18 +75,18 @@ class Bench:
 
 @dataclass(frozen=True)
 class Measured:
-    """One client's run: the process, and what the provider saw of it."""
+    """One client's run: the process, and the provider's counts."""
 
     finished: Finished
     seen: dict[str, Any]
 
 
 Client = Callable[[int], Finished]
-"""Makes so many calls, in a process of its own."""
+"""Makes this many calls in its own process."""
 
 
 def measured(client: Client, calls: int, provider: Simulated) -> Measured:
-    """A run of so many calls."""
+    """Measure a run of this many calls."""
     provider.reset()
     finished = client(calls)
     seen = provider.stats()
@@ -108,35 +109,41 @@ def raw(provider: Simulated, concurrency: int, characters: int, *more: object) -
         sizes = ("--calls", calls, "--concurrency", concurrency, "--characters", characters)
         finished = run(module("raw_client", *sizes, *more), provider.environment)
         if finished.code:
-            raise SystemExit(f"the raw client ended with {finished.code}:\n{finished.output[-3000:]}")
+            raise SystemExit(
+                f"the raw client ended with {finished.code}:\n{finished.output[-3000:]}"
+            )
         return finished
 
     return client
 
 
-def ours(bench: Bench, provider: Simulated, concurrency: int, command: Sequence[str], each: int) -> Client:
+def ours(
+    bench: Bench, provider: Simulated, concurrency: int, command: Sequence[str], each: int
+) -> Client:
     """``jurygraph run`` with a journal of its own; ``each`` is how many calls an item takes."""
 
     def client(calls: int) -> Finished:
         data = score_items(bench.folder / f"items-{calls // each}.jsonl", calls // each)
         protocol, *more = command
-        return judge(protocol, data, bench.out(), provider, *more, "--concurrency", str(concurrency))
+        return judge(
+            protocol, data, bench.out(), provider, *more, "--concurrency", str(concurrency)
+        )
 
     return client
 
 
 def length(client: Client, calls: int, provider: Simulated) -> int:
-    """Characters of a request as this client sends it; what the raw client is to send as well."""
+    """Return the characters of this client's request, so that the raw client can send as many."""
     seen = measured(client, calls, provider).seen
     characters: int = seen["characters"] // seen["requests"]
     return characters - RAW_FRAME
 
 
-# --- processor time, calls a second, connections ------------------------------------------------------------------
+# Processor time, calls a second, connections
 
 
 def cpu(bench: Bench) -> Iterator[Row]:
-    """P1, P2, P6: a debate's calls beside bare ones."""
+    """P1, P2, P6: a debate's calls relative to bare ones."""
     for latency, concurrency, calls in ((50, 64, 6400), (0, 16, 3200)):
         with bench.provider(latency_ms=latency, words=WORDS) as provider:
             mine = ours(bench, provider, concurrency, DEBATE, CALLS_OF_A_DEBATE)
@@ -146,11 +153,16 @@ def cpu(bench: Bench) -> Iterator[Row]:
         yield _compared(
             "P1 CPU per call, ms", case, [[slope(*one) for one in pair] for pair in pairs], 1.6, 0.9
         )
-        rates = [[large.seen["requests"] / large.seen["span_seconds"] for _, large in pair] for pair in pairs]
+        rates = [
+            [large.seen["requests"] / large.seen["span_seconds"] for _, large in pair]
+            for pair in pairs
+        ]
         yield _compared("P2 calls a second", case, rates, 0.7, 0.95)
         opened = [[large.seen["connections"] / concurrency for _, large in pair] for pair in pairs]
         yield _compared("P6 connections / C", case, opened, 1.2, 1.05, ratio=1)
-        sizes: list[float] = [large.seen["characters"] / large.seen["requests"] for _, large in pairs[0]]
+        sizes: list[float] = [
+            large.seen["characters"] / large.seen["requests"] for _, large in pairs[0]
+        ]
         yield ("", "characters of a request", *sizes, sizes[1] / sizes[0], "", "")
 
 
@@ -173,19 +185,19 @@ def _compared(
     goal: float,
     ratio: int | None = None,
 ) -> Row:
-    """Both clients' figures and their ratio; ``ratio`` says whose figure is one already."""
+    """Return both clients' figures and their ratio; ``ratio``: whose figure is already a ratio."""
     theirs, mine = ([pair[at] for pair in pairs] for at in (0, 1))
     ratios = [two / one for one, two in pairs] if ratio is None else [pair[ratio] for pair in pairs]
     return figure, case, middle(theirs), middle(mine), middle(ratios), must, goal
 
 
-# --- wall time ----------------------------------------------------------------------------------------------------
+# Wall time
 
 WALL = {16: (1.08, 1.04), 64: (1.2, 1.08), 256: (1.6, 1.25)}
 
 
 def wall(bench: Bench) -> Iterator[Row]:
-    """P3: from the first request to the last reply, beside calls x latency / concurrency."""
+    """P3: from the first request to the last reply, relative to calls x latency / concurrency."""
     latency = 0.5
     for concurrency, (must, goal) in WALL.items():
         calls = CALLS_OF_A_DEBATE * concurrency * (1 if bench.quick else 6)
@@ -194,13 +206,18 @@ def wall(bench: Bench) -> Iterator[Row]:
             clients = (raw(provider, concurrency, length(mine, CALLS_OF_A_DEBATE, provider)), mine)
             ideal = calls * latency / concurrency
             pairs = [
-                [measured(client, calls, provider).seen["span_seconds"] / ideal for client in clients]
+                [
+                    measured(client, calls, provider).seen["span_seconds"] / ideal
+                    for client in clients
+                ]
                 for _ in range(bench.repeats)
             ]
-        yield _compared("P3 wall / ideal", f"debate, L500 C{concurrency}", pairs, must, goal, ratio=1)
+        yield _compared(
+            "P3 wall / ideal", f"debate, L500 C{concurrency}", pairs, must, goal, ratio=1
+        )
 
 
-# --- log-probabilities --------------------------------------------------------------------------------------------
+# Log-probabilities
 
 
 def logprobs(bench: Bench) -> Iterator[Row]:
@@ -222,7 +239,7 @@ def logprobs(bench: Bench) -> Iterator[Row]:
     yield _compared("P7 CPU per call, ms", "geval, top_logprobs=20", costs, 1.56, 0.26)
 
 
-# --- the critical path --------------------------------------------------------------------------------------------
+# The critical path
 
 PATHS: tuple[tuple[str, tuple[str, ...], Callable[[int], int]], ...] = (
     ("more", (), lambda _rounds: 3),
@@ -233,9 +250,12 @@ PATHS: tuple[tuple[str, tuple[str, ...], Callable[[int], int]], ...] = (
 
 def path(bench: Bench) -> Iterator[Row]:
     """P8: one item at a time, in units of the longest chain of calls that wait for each other."""
-    latency, folder = 0.5, bench.folder / "one-by-one"
+    latency = 0.5
+    folder = bench.folder / "one-by-one"
     folder.mkdir()
-    every = compare_items(bench.folder / "pairs.jsonl", 2 + bench.repeats).read_text(encoding="utf-8")
+    every = compare_items(bench.folder / "pairs.jsonl", 2 + bench.repeats).read_text(
+        encoding="utf-8"
+    )
     for number, line in enumerate(every.splitlines()):
         (folder / f"{number}.jsonl").write_text(line + "\n", encoding="utf-8")
     with bench.provider(latency_ms=1000 * latency) as provider:
@@ -248,15 +268,18 @@ def path(bench: Bench) -> Iterator[Row]:
             yield "P8 wall / critical path", protocol, "", "", middle(shares), 1.15, 1.05
 
 
-# --- imports, and growth ------------------------------------------------------------------------------------------
+# Imports, and growth
 
 
 def imports(bench: Bench) -> Iterator[Row]:
-    """P9: what importing a protocol takes beside importing LangGraph."""
+    """P9: the time to import a protocol relative to LangGraph."""
     code = "import time; t = time.perf_counter(); import {0}; print(time.perf_counter() - t)"
     names = ("langgraph.graph", "jurygraph.graphs.debate")
     # As installed packages are: compiled, in a folder that the first two of these fill.
-    compiled = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(bench.folder / "compiled")}
+    compiled = {
+        "PYTHONDONTWRITEBYTECODE": "",
+        "PYTHONPYCACHEPREFIX": str(bench.folder / "compiled"),
+    }
     pairs = [
         [
             float(run([sys.executable, "-c", code.format(name)], compiled, bench.folder).output)
@@ -268,12 +291,13 @@ def imports(bench: Bench) -> Iterator[Row]:
 
 
 def linear(bench: Bench) -> Iterator[Row]:
-    """P10: processor seconds per item of a big run beside those of a small one, starting up left out.
+    """P10: CPU seconds per item of a big run relative to a small one, without start-up.
 
-    Each run has one of a single item beside it, since a machine may be slower a minute later. The small ones take less
-    time than starting up varies by, so there are more of them.
+    Each run is paired with a run of a single item, because a machine may be slower a minute later.
+    The small runs take less time than start-up varies by, so there are more of them.
     """
-    small, big = 100, 1_000 if bench.quick else 10_000
+    small = 100
+    big = 1_000 if bench.quick else 10_000
     for labels in (False, True):
         with bench.provider() as provider:
 
@@ -308,7 +332,9 @@ FIGURES: dict[str, Callable[[Bench], Iterator[Row]]] = {
 def main() -> None:
     """The command line."""
     parser = options(__doc__)
-    parser.add_argument("--only", default=",".join(FIGURES), help="these figures, with commas between")
+    parser.add_argument(
+        "--only", default=",".join(FIGURES), help="these figures, with commas between"
+    )
     arguments = parser.parse_args()
     show_machine()
     _, server_core = two_cores()

@@ -1,11 +1,12 @@
-"""A run through a storm beside the same run in fair weather.
+"""Compare a run against a faulty provider with the same run against a reliable one.
 
-    python -m benchmarks.storm [--calls 10000] [--concurrency 64] [--protocol debate] [--attempts 12]
+    python -m benchmarks.storm [--calls 10000] [--concurrency 64] [--protocol debate] [--attempts
+    12]
 
-In the storm thirty calls in a hundred fail: 10 % with 429 and Retry-After, 8 % with a server's error, 5 % by a torn
-connection, 3 % hang for ever, 2 % break off in the body, and 2 % come with status 200 and no completion (HTML, JSON
-without choices, an error). Which ones is drawn from each request and from how often it came: each run has the same
-storm. Ends with exit code 1 if an item was lost or a result is another one.
+In the storm 30 % of calls fail: 10 % with 429 and Retry-After, 8 % with a server error, 5 % by a
+lost connection, 3 % hang forever, 2 % break off in the body, and 2 % come with status 200 and no
+completion (HTML, JSON without choices, an error). The request and how often it came determine the
+fault, so each run has the same storm. The exit code is 1 if an item was lost or a result differs.
 """
 
 from __future__ import annotations
@@ -38,10 +39,16 @@ CALLS_OF_AN_ITEM = 5
 def weather(
     folder: Path, faults: str, command: list[str], latency_ms: float, core: int | None
 ) -> dict[str, Any]:
-    """One run; what came of it, and what the provider saw."""
-    with simulated(core, latency_ms=latency_ms, spread=0.3, faults=faults, retry_after=0.5) as provider:
+    """Run once; return the results and the provider's counts."""
+    with simulated(
+        core, latency_ms=latency_ms, spread=0.3, faults=faults, retry_after=0.5
+    ) as provider:
         finished = run(command, provider.environment, folder)
-        return {"finished": finished, "seen": provider.stats(), "results": results_of(_out(command))}
+        return {
+            "finished": finished,
+            "seen": provider.stats(),
+            "results": results_of(_out(command)),
+        }
 
 
 def _out(command: list[str]) -> Path:
@@ -58,7 +65,8 @@ def by_item(results: list[dict[str, Any]]) -> dict[str, str]:
 
 def row(name: str, came: dict[str, Any]) -> tuple[object, ...]:
     """A line of the table."""
-    seen, finished = came["seen"], came["finished"]
+    seen = came["seen"]
+    finished = came["finished"]
     assert isinstance(finished, Finished)
     failed = sum(result["status"] != "ok" for result in came["results"])
     faults = ", ".join(f"{kind} {count}" for kind, count in sorted(seen["faults"].items()))
@@ -71,7 +79,9 @@ def main() -> None:
     parser.add_argument("--calls", type=int, default=10_000)
     parser.add_argument("--concurrency", type=int, default=64)
     parser.add_argument("--latency-ms", type=float, default=50)
-    parser.add_argument("--attempts", type=int, default=12, help="of a call; 30 %% ^ attempts are lost")
+    parser.add_argument(
+        "--attempts", type=int, default=12, help="of a call; 30 %% ^ attempts are lost"
+    )
     parser.add_argument("--timeout", type=float, default=2.0, help="of a call, in seconds")
     arguments = parser.parse_args()
     items = (arguments.calls // 10 if arguments.quick else arguments.calls) // CALLS_OF_AN_ITEM

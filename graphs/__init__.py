@@ -1,16 +1,17 @@
-"""The protocols, one file each: ``from jurygraph.graphs import debate``; and wrappers that take any of them.
+"""The evaluation protocols, one file each, and the wrappers that work with any of them.
 
-``load_graph`` returns the graph of a protocol whose name is known only at run time, or that is a file.
+Import a protocol with ``from jurygraph.graphs import debate``. ``load_graph`` returns the graph of
+a protocol whose name is known only at run time, or that a file defines.
 """
 
-from .audit import audit as audit
-from .calibrated import calibrated as calibrated
-from .cascade import cascade as cascade
-from .given_graphs import load_graph as load_graph
-from .options import AnyJudge as AnyJudge
-from .options import OwnText as OwnText
-from .options import ProtocolName as ProtocolName
-from .ranked import ranked as ranked
-from .refine import refine as refine
-from .repeated import repeated as repeated
-from .review import review as review
+from .engine.given_graphs import load_graph as load_graph
+from .engine.options import AnyJudge as AnyJudge
+from .engine.options import OwnText as OwnText
+from .engine.options import ProtocolName as ProtocolName
+from .wrappers.audit import audit as audit
+from .wrappers.calibrated import calibrated as calibrated
+from .wrappers.cascade import cascade as cascade
+from .wrappers.ranked import ranked as ranked
+from .wrappers.refine import refine as refine
+from .wrappers.repeated import repeated as repeated
+from .wrappers.review import review as review

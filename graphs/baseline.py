@@ -1,10 +1,11 @@
-"""One judge alone: a single call scores both answers on six criteria (courtroom paper, Algorithm 3).
+"""One judge alone scores both answers on six criteria in one call (courtroom paper, Algorithm 3).
 
     prepare -> judge -> conclude
 
-Each answer gets 1 to 20 points on each criterion, so a total of 6 to 120; the higher total wins.
+Each answer gets 1 to 20 points on each criterion, which makes a total of 6 to 120. The higher total
+wins.
 
-Why it stops: ``complete``, always.
+Stop reason: always ``complete``.
 
 Model calls: 1.
 """
@@ -13,17 +14,19 @@ from __future__ import annotations
 
 from typing import Unpack
 
-from ..nodes.bound_judge import Models
 from ..nodes.courtroom_judge import by_last_ruling, judge_alone
+from ..nodes.runtime.bound_judge import Models
+from ..state.citations import COURTROOM
 from ..state.protocols import Protocol, exactly
 from ..state.settings import BaselineSettings
-from .base import ProtocolGraph
-from .options import Bound, CommonOptions
+from .engine.base import ProtocolGraph
+from .engine.options import Bound, CommonOptions
 
 protocol = Protocol(
     name="baseline",
     summary="one judge scores both answers on six criteria",
     source="Optimal Architectures for Judging LLM Outputs Using LLMs, Algorithm 3",
+    citation=COURTROOM,
     kinds=("compare",),
     roles=("judge",),
     settings=BaselineSettings,
@@ -36,9 +39,11 @@ protocol = Protocol(
 
 
 def build(
-    settings: Bound[BaselineSettings] = None, models: Models | None = None, **fields: Unpack[CommonOptions]
+    settings: Bound[BaselineSettings] = None,
+    models: Models | None = None,
+    **fields: Unpack[CommonOptions],
 ) -> ProtocolGraph[BaselineSettings]:
-    """Build the graph of the single judge, yours to compile; arguments and errors as for ``debate.build``.
+    """Build the judge's graph, not compiled; arguments and errors as for ``debate.build``.
 
     >>> graph = build().compile()
     >>> result = graph.invoke({"task": {"kind": "compare", "question": "When did the bridge open?",

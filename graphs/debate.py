@@ -1,16 +1,20 @@
-"""DEBATE: a Scorer, a devil's advocate who attacks the score, and a Commander between them (Kim et al. 2024).
+"""DEBATE: a Critic attacks a Scorer's score, and a Commander relays messages (Kim et al. 2024).
 
     prepare -> commander -> scorer -> commander -> critic --no issue--> conclude
                    ^                                  |
                    +------------- objection ----------+   at most n times, then the last score,
                                                           a tie-breaker, or a human decides
 
-Why it stops: ``no_issue`` (the Critic has none), ``max_rounds`` (n objections, the last score stands; so it does where
-the debate outgrows a model's context and ``on_overflow`` is ``last``), ``tie_breaker`` or ``human`` (n objections,
-somebody else decides).
+Stop reasons:
 
-Model calls with a relaying Commander: 2i when the Critic is satisfied in round i, 2n + 1 unresolved, 2n + 2 with
-the tie-breaker. With ``commander="llm"`` every Scorer and Critic call takes one more.
+- ``no_issue``: the Critic has no objection.
+- ``max_rounds``: the last score counts after n objections. It also counts if the debate outgrows a
+  model's context and ``on_overflow`` is ``last``.
+- ``tie_breaker`` or ``human``: after n objections, another agent or a human decides.
+
+Model calls with a relaying Commander: 2i if the Critic is satisfied in round i, 2n + 1 if the
+debate stays unresolved, 2n + 2 with the tie-breaker. ``commander="llm"`` adds one call to every
+Scorer and Critic call.
 """
 
 from __future__ import annotations
@@ -19,13 +23,14 @@ from collections.abc import Awaitable, Callable
 from functools import wraps
 from typing import Any, Literal, Unpack
 
-from ..nodes.agent_runtime import AgentRuntime
-from ..nodes.bound_judge import Models
 from ..nodes.commander import Recipient, commander
 from ..nodes.critic import critic
 from ..nodes.human import human
+from ..nodes.runtime.agent_runtime import AgentRuntime
+from ..nodes.runtime.bound_judge import Models
 from ..nodes.scorer import scorer
 from ..nodes.tie_breaker import tie_breaker
+from ..state.citations import DEBATE
 from ..state.errors import ContextOverflowError
 from ..state.graph_state import JudgeState
 from ..state.protocols import CallRange, CallsByRole, Can, Protocol, Replay, exactly
@@ -34,13 +39,14 @@ from ..state.tasks import TaskKind
 from ..state.transcript import last_turn
 from ..state.verdict import StopReason
 from ..state.verdict_warnings import OVERFLOW
-from .base import ProtocolGraph
-from .options import Bound, DebateOptions
+from .engine.base import ProtocolGraph
+from .engine.options import Bound, DebateOptions
 
 
 def calls(settings: DebateSettings, _kind: TaskKind, _can: Can) -> CallsByRole:
-    """Count one round if the Critic is satisfied at once, n objections at most, and who decides after them."""
-    scorer, critic = CallRange(1, settings.n + 1), CallRange(1, settings.n)
+    """Count one round if the Critic is satisfied at once, otherwise up to n objections."""
+    scorer = CallRange(1, settings.n + 1)
+    critic = CallRange(1, settings.n)
     return {
         "commander": scorer + critic if settings.commander == "llm" else exactly(0),
         "scorer": scorer,
@@ -49,10 +55,17 @@ def calls(settings: DebateSettings, _kind: TaskKind, _can: Can) -> CallsByRole:
     }
 
 
+def impossible(settings: DebateSettings) -> set[str]:
+    """Return the outcomes that the settings exclude: the other ways to end without agreement."""
+    excluded = {"max_rounds", "tie_breaker", "human"} - {unresolved(settings)}
+    return excluded | {"context_full"} if settings.on_overflow == "error" else excluded
+
+
 protocol = Protocol(
     name="debate",
     summary="a Scorer revises its score until a devil's advocate has no issue with it",
     source="DEBATE (Kim et al. 2024)",
+    citation=DEBATE,
     kinds=("score", "compare"),
     roles=("commander", "scorer", "critic", "tie_breaker"),
     settings=DebateSettings,
@@ -65,62 +78,65 @@ protocol = Protocol(
         "human": "decides",
         "commander": "assists",
     },
-    pauses_for_person=lambda settings: "on_unresolved=human" if settings.fallback == "human" else "",
+    pauses_for_person=lambda settings: (
+        "on_unresolved=human" if settings.fallback == "human" else ""
+    ),
     may_end_unresolved=lambda settings: settings.fallback == "last",
     replay=Replay(fixed=("persona", "commander")),
+    impossible=impossible,
 )
 
 
 def next_speaker(state: JudgeState) -> Recipient:
-    """Name who speaks next: the Critic answers the Scorer, the Scorer answers the task and every objection."""
+    """Return the next speaker: the Critic after the Scorer, otherwise the Scorer."""
     speakers = (turn["role"] for turn in reversed(state["transcript"]))
-    # The Commander's own messages lie between theirs.
+    # The Commander's messages come between those of the Scorer and the Critic.
     last = next((role for role in speakers if role in ("scorer", "critic")), None)
     return "critic" if last == "scorer" else "scorer"
 
 
 def critic_is_satisfied(state: JudgeState) -> bool:
-    """Tell whether the Critic's latest turn declares that there is no issue."""
+    """Return whether the Critic's latest turn declares that there is no issue."""
     turn = last_turn(state["transcript"], "critic")
     return turn is not None and turn["value"] is True
 
 
 def unresolved(settings: DebateSettings) -> Literal["max_rounds", "tie_breaker", "human"]:
-    """Name what ends a debate after n objections: the last score stands, or somebody else decides."""
+    """Return the stop reason of a debate after n objections, as the settings choose it."""
     return "max_rounds" if settings.fallback == "last" else settings.fallback
 
 
 def after_commander(state: JudgeState, _settings: DebateSettings) -> str:
-    """The Commander's message goes to the next speaker."""
+    """Route the Commander's message to the next speaker."""
     if context_is_full(state):
         return "context_full"
     return "critic_speaks" if next_speaker(state) == "critic" else "scorer_speaks"
 
 
 def after_scorer(state: JudgeState, settings: DebateSettings) -> str:
-    """The Critic hears the score while rounds are left."""
+    """Route to the Critic while rounds are left, otherwise to the end that the settings choose."""
     if context_is_full(state):
         return "context_full"
     return "another_round" if state["round"] < settings.n else unresolved(settings)
 
 
 def after_critic(state: JudgeState, _settings: DebateSettings) -> str:
-    """NO ISSUE ends the debate; an objection goes back to the Scorer."""
+    """End the debate if the Critic has no issue, otherwise return its objection to the Scorer."""
     if context_is_full(state):
         return "context_full"
     return "no_issue" if critic_is_satisfied(state) else "objection"
 
 
 def stop_reason(state: JudgeState, settings: DebateSettings) -> StopReason:
-    """Say why the debate ended: the Critic had no issue, or n objections were left unresolved."""
-    # To the reader of a verdict it is as if no round were left; a warning tells the difference.
+    """Return why the debate ended: no issue is left, or n objections were unresolved."""
+    # The verdict treats a full context like the last round, with a warning of its own.
     if context_is_full(state):
         return "max_rounds"
     return "no_issue" if critic_is_satisfied(state) else unresolved(settings)
 
 
 def context_is_full(state: JudgeState) -> bool:
-    """Tell whether an agent's prompt did not fit into its model's context, and the last score is to stand."""
+    """Return whether a prompt exceeded a model's context, so that the last score counts."""
     return "context_full" in state["details"]
 
 
@@ -128,14 +144,14 @@ Agent = Callable[[JudgeState, AgentRuntime[DebateSettings]], Awaitable[dict[str,
 
 
 def within_context(agent: Agent) -> Agent:
-    """Return the agent, whose call that does not fit into the context leaves the debate at its last score."""
+    """Wrap an agent so that a call that exceeds its context ends the debate at the last score."""
 
     @wraps(agent)
     async def asked(state: JudgeState, runtime: AgentRuntime[DebateSettings]) -> dict[str, Any]:
         try:
             return await agent(state, runtime)
         except ContextOverflowError as error:
-            # Before the Scorer's first turn there is no score that could stand.
+            # Before the Scorer's first turn there is no score that could count.
             if runtime.settings.on_overflow == "error" or not state["scores"]:
                 raise
             return {"details": {"context_full": str(error)}, "warnings": [OVERFLOW.of()]}
@@ -144,15 +160,15 @@ def within_context(agent: Agent) -> Agent:
 
 
 async def relay(state: JudgeState, runtime: AgentRuntime[DebateSettings]) -> dict[str, Any]:
-    """Have the Commander hand the latest words to the next speaker."""
+    """Have the Commander pass the latest message to the next speaker."""
     speaker = next_speaker(state)
-    # A round begins when the Critic is called, and so with the message that calls it.
+    # A round begins with the message that calls the Critic.
     round = state["round"] + 1 if speaker == "critic" else state["round"]
     return await commander(state, runtime, speaker, round)
 
 
 def wire(graph: ProtocolGraph[DebateSettings]) -> ProtocolGraph[DebateSettings]:
-    """Add the debate's nodes and edges; DEBATE and its plain variant have them in common."""
+    """Add the nodes and edges that DEBATE and its plain variant share."""
     graph.begin(then="commander")
     graph.agent("commander", within_context(relay))
     graph.agent("scorer", within_context(scorer))
@@ -171,17 +187,20 @@ def wire(graph: ProtocolGraph[DebateSettings]) -> ProtocolGraph[DebateSettings]:
 
 
 def build(
-    settings: Bound[DebateSettings] = None, models: Models | None = None, **fields: Unpack[DebateOptions]
+    settings: Bound[DebateSettings] = None,
+    models: Models | None = None,
+    **fields: Unpack[DebateOptions],
 ) -> ProtocolGraph[DebateSettings]:
-    """Build the DEBATE graph, yours to compile.
+    """Build the DEBATE graph, not compiled.
 
     Args:
         settings: settings to bind, as an object or a dict.
         models: a chat model or the name of one for each role, ``"*"`` for all others.
-        **fields: single settings, such as ``n=2`` or ``persona="plain"``; they win over ``settings``.
+        **fields: single settings, such as ``n=2`` or ``persona="plain"``; they override
+            ``settings``.
 
     Raises:
-        InputError: a setting that does not exist or cannot be so.
+        InputError: an unknown setting or an invalid value.
         UsageError: a role that the protocol does not have.
 
     >>> graph = build(n=2, persona="moderate").compile()

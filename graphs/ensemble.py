@@ -1,14 +1,17 @@
-"""Ensemble: referees with different personas score at the same time, without discussing (ChatEval, 3.2).
+"""Ensemble: referees with different personas score at the same time (ChatEval, section 3.2).
 
     prepare --one_order, both_orders----> referee x N -> conclude
        +--roles_open--> planner --------> referee x N
 
-ChatEval's own prompt with the history left out; one answer each, averaged. Of two answers the one with the higher
-average wins. By default a comparison is held in both orders of the answers at once.
+The prompt is ChatEval's own without the history. The referees do not discuss. Each answers once,
+and their scores are averaged, or combined by another rule (``combine``). In a comparison, the
+answer with the higher combined score wins. By default, a comparison runs in both orders of the
+answers at once, and each referee's scores are averaged over them before they are combined.
 
-Why it stops: always ``complete``.
+Stop reason: always ``complete``.
 
-Model calls: N; a comparison with position calibration takes 2N. ``roles=auto``: 1 more, for the personas.
+Model calls: N; a comparison with position calibration takes 2N. ``roles=auto`` adds 1 for the
+personas.
 """
 
 from __future__ import annotations
@@ -16,19 +19,26 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Unpack
 
-from ..nodes.bound_judge import Models
-from ..nodes.personas import casting, roles_are_open, with_roles
 from ..nodes.referee import independent_referee, referees, roles_of_referees, who_judged
-from ..nodes.verdicts import average, number_of_orders, orders_shown, scores_over_orders
-from ..state.graph_state import JudgeOutput, JudgeState
+from ..nodes.runtime.bound_judge import Models
+from ..nodes.runtime.personas import casting, roles_are_open, with_roles
+from ..nodes.runtime.verdicts import (
+    by_rule,
+    combine_panel,
+    number_of_orders,
+    orders_shown,
+    scores_over_orders,
+)
+from ..state.citations import CHATEVAL
+from ..state.graph_state import JudgeState, Outcome
 from ..state.protocols import CallsByRole, Can, Ensemble, Protocol, Replay, exactly
 from ..state.settings import EnsembleSettings
 from ..state.settings.protocol_settings import AUTO, GROUPS, SAME
 from ..state.tasks import TaskKind
 from ..state.verdict import Verdict
-from .base import FanOut, ProtocolGraph, each
-from .calibrated import weigh_orders
-from .options import Bound, EnsembleOptions
+from .engine.base import FanOut, ProtocolGraph, each
+from .engine.options import Bound, EnsembleOptions
+from .wrappers.calibrated import weigh_orders
 
 
 def calls(settings: EnsembleSettings, kind: TaskKind, _can: Can) -> CallsByRole:
@@ -38,13 +48,18 @@ def calls(settings: EnsembleSettings, kind: TaskKind, _can: Can) -> CallsByRole:
 
 
 def of_size(referees: int, alike: bool) -> dict[str, Any]:
-    """Return the settings of an ensemble of a given size; beyond the number of personas all referees share one."""
+    """Return the settings of an ensemble of a given size.
+
+    All referees share one persona if ``alike`` is set or there are fewer personas than referees.
+    """
     same = {"roles": SAME} if alike or referees > len(GROUPS["diverse"]) else {}
     return {"referees": referees, **same}
 
 
 def are_alike(settings: Mapping[str, Any]) -> bool:
-    """Tell whether all referees have one role."""
+    """Return whether all referees have one role and their scores are averaged."""
+    if settings.get("combine", "mean") != "mean":
+        return False
     roles = settings.get("roles", SAME)
     return roles == SAME if isinstance(roles, str) else len({str(role) for role in roles}) == 1
 
@@ -53,6 +68,7 @@ protocol = Protocol(
     name="ensemble",
     summary="the average of referees with different personas who do not talk",
     source="ChatEval (Chan et al. 2024), section 3.2",
+    citation=CHATEVAL,
     kinds=("score", "compare"),
     roles=("planner", "referee"),
     settings=EnsembleSettings,
@@ -66,21 +82,32 @@ protocol = Protocol(
 
 
 def who_is_first(state: JudgeState, settings: EnsembleSettings) -> str:
-    """Ask the planner first where the personas are still to be written; else all referees, in each order."""
+    """Route to the planner if it has to write the personas, otherwise to all referees."""
     written = roles_are_open(state, settings) == "roles_given"
     return orders_shown(state, settings) if written else "roles_open"
 
 
-def weigh_referees(straight: JudgeOutput, mapped: JudgeOutput) -> Verdict:
-    """Average over referees and orders; the details hold each referee's own average."""
+def weigh_referees(straight: Outcome, mapped: Outcome) -> Verdict:
+    """Combine the referees' averages over both orders, which are also in the details."""
     pairs = scores_over_orders(straight["transcript"], mapped["transcript"])
-    return weigh_orders(straight, mapped, details={**who_judged(straight), "scores_by_referee": pairs})
+    details = {**who_judged(straight), "scores_by_referee": pairs}
+    of_order = straight["verdict"]["details"]
+    how = of_order.get("combine")
+    if how is None:
+        return weigh_orders(straight, mapped, details=details)
+    final, winner, of_rule = combine_panel(pairs, how, of_order.get("weights"))
+    assert isinstance(final, list)
+    pair = (final[0], final[1])
+    whole = weigh_orders(straight, mapped, winner, {**details, **of_rule})
+    return whole.model_copy(update={"scores": pair, "score_by_round": (pair,)})
 
 
 def build(
-    settings: Bound[EnsembleSettings] = None, models: Models | None = None, **fields: Unpack[EnsembleOptions]
+    settings: Bound[EnsembleSettings] = None,
+    models: Models | None = None,
+    **fields: Unpack[EnsembleOptions],
 ) -> ProtocolGraph[EnsembleSettings]:
-    """Build the ensemble's graph, yours to compile; arguments and errors as for ``chateval.build``.
+    """Build the ensemble's graph, not compiled; arguments and errors as for ``chateval.build``.
 
     >>> graph = build(referees=5, models={"*": "offline"}).compile()
     >>> result = graph.invoke({"task": {"kind": "score", "aspect": "consistency",
@@ -92,8 +119,10 @@ def build(
     graph.bound_judge.bound = with_roles(graph.bound_judge.bound)
     graph.begin(roles_of_referees)
     graph.agent("planner", casting)
-    graph.agents("referee", independent_referee, then="conclude")
-    graph.end(decide=average, weigh=weigh_referees)
+    graph.agents(
+        "referee", independent_referee, then="conclude", quorum=lambda settings: settings.quorum
+    )
+    graph.end(decide=by_rule, weigh=weigh_referees)
     asked = each("referee", referees)
     orders: dict[str, str | FanOut] = {"one_order": asked, "both_orders": asked}
     graph.route("prepare", who_is_first, {**orders, "roles_open": "planner"})

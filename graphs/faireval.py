@@ -1,44 +1,49 @@
-"""FairEval: several judgements with evidence first, in both orders of the answers (Wang et al. 2024, section 3).
+"""FairEval: several judgements, evidence first, in both orders of the answers (Wang et al. 2024).
 
     prepare --one_order, both_orders--> scorer (k samples) -> conclude
 
-Multiple evidence calibration: the scorer writes its evidence and then the scores, ``k`` times at temperature 1.
-Balanced position calibration: the same with the answers swapped, at the same time. Each answer's scores are averaged
-over samples and orders; the higher average wins. A sample that cannot be read is left out and counted.
+Multiple evidence calibration (section 3): the scorer writes its evidence and then the scores, ``k``
+times at temperature 1. Balanced position calibration: it does the same with the answers swapped, at
+the same time. Each answer's scores are averaged over samples and orders. The higher average wins.
+Samples that cannot be read are left out and counted.
 
-Why it stops: always ``complete``.
+Stop reason: always ``complete``.
 
-Model calls: 2 where the provider gives several replies to one request, else 2k; half of that with
-``position_calibration=false``.
+Model calls: 2 if the provider returns several replies to one request, otherwise 2k; half of that
+with ``position_calibration=false``.
 """
 
 from __future__ import annotations
 
 from typing import Unpack
 
-from ..nodes.bound_judge import Models
 from ..nodes.faireval_scorer import mean_of_samples, pairs_in, scorer
 from ..nodes.models.capabilities import SEVERAL
-from ..nodes.verdicts import lone_scorer, number_of_orders
-from ..state.graph_state import JudgeOutput
+from ..nodes.runtime.bound_judge import Models
+from ..nodes.runtime.verdicts import lone_scorer, number_of_orders
+from ..state.citations import FAIREVAL
+from ..state.graph_state import Outcome
 from ..state.protocols import CallsByRole, Can, Protocol, Replay, sampled
 from ..state.settings import FairEvalSettings
 from ..state.tasks import TaskKind
 from ..state.verdict import Verdict
-from .base import ProtocolGraph
-from .calibrated import weigh_orders
-from .options import Bound, FairEvalOptions
+from .engine.base import ProtocolGraph
+from .engine.options import Bound, FairEvalOptions
+from .wrappers.calibrated import weigh_orders
 
 
 def calls(settings: FairEvalSettings, kind: TaskKind, can: Can) -> CallsByRole:
     """Count the samples of each order of the answers."""
-    return {"scorer": sampled(settings.k, can("scorer", SEVERAL)) * number_of_orders(settings, kind)}
+    return {
+        "scorer": sampled(settings.k, can("scorer", SEVERAL)) * number_of_orders(settings, kind)
+    }
 
 
 protocol = Protocol(
     name="faireval",
     summary="several judgements, evidence first, in both orders of the answers, averaged",
     source="FairEval (Wang et al. 2024)",
+    citation=FAIREVAL,
     kinds=("compare",),
     roles=("scorer",),
     settings=FairEvalSettings,
@@ -49,8 +54,12 @@ protocol = Protocol(
 )
 
 
-def weigh(straight: JudgeOutput, mapped: JudgeOutput) -> Verdict:
-    """Average both orders; the details hold each order's samples, their scores in the task's order."""
+def weigh(straight: Outcome, mapped: Outcome) -> Verdict:
+    """Average both orders.
+
+    The details list the samples of each order, with their scores in the task's order of the
+    answers.
+    """
     verdict = weigh_orders(straight, mapped)
     orders = (straight, mapped)
     kept = {name: value for name, value in verdict.details.items() if name != "details_by_order"}
@@ -62,9 +71,11 @@ def weigh(straight: JudgeOutput, mapped: JudgeOutput) -> Verdict:
 
 
 def build(
-    settings: Bound[FairEvalSettings] = None, models: Models | None = None, **fields: Unpack[FairEvalOptions]
+    settings: Bound[FairEvalSettings] = None,
+    models: Models | None = None,
+    **fields: Unpack[FairEvalOptions],
 ) -> ProtocolGraph[FairEvalSettings]:
-    """Build the FairEval graph, yours to compile; arguments and errors as for ``debate.build``.
+    """Build the FairEval graph, not compiled; arguments and errors as for ``debate.build``.
 
     >>> graph = build(k=2).compile()
     >>> task = {"kind": "compare", "question": "Why?", "answer_1": "The tide turned.", "answer_2": "No idea."}

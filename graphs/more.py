@@ -1,4 +1,4 @@
-"""MORE: a team of advocates for each answer, one round, one judge (courtroom paper, sections 3.1 and 3.3).
+"""MORE: a team of advocates for each answer and one judge (courtroom paper, 3.1 and 3.3).
 
     prepare -> teams --advocates--> advocate x 2k -> teams      all at once; one of each side after the other if they
                  |                                              collaborate
@@ -6,14 +6,15 @@
                  +--concat------------------> judge --+
                  +--best--> defence_judge x 2k -------+--another_round--> feedback -> teams
 
-What comes before the judge is one defence that a model makes of each team's (``aggregate="llm"``), all of them
-(``concat``), or the one of each team that scores best alone (``best``, whose scores decide with no further judge).
-The last round's totals count, 6 to 120 a side; the higher one wins.
+The setting ``aggregate`` decides on the judge's input: one defence per team, merged by a model
+(``llm``), all defences (``concat``), or each defence alone (``best``). With ``best``, the highest
+score of each team decides without a further judge. The totals of the last round count, 6 to 120 per
+side. The higher one wins.
 
-Why it stops: ``complete``, always; the number of rounds is fixed.
+Stop reason: always ``complete``; the number of rounds is fixed.
 
-Model calls with k advocates a side: 2k + 3 in one round (``llm``), 2k + 1 (``concat``), 4k (``best``). Each
-further round adds the same and 1 for the judge's feedback.
+Model calls with k advocates per side: 2k + 3 in one round (``llm``), 2k + 1 (``concat``), 4k
+(``best``). Each further round adds the same and 1 for the judge's feedback.
 """
 
 from __future__ import annotations
@@ -21,10 +22,7 @@ from __future__ import annotations
 from typing import Any, Unpack
 
 from ..nodes.advocate import advocate_of_team
-from ..nodes.agent_runtime import AgentRuntime
 from ..nodes.aggregator import aggregator
-from ..nodes.bound_judge import Models
-from ..nodes.courtroom import SIDES, best_rulings, total_of, turns_of_round
 from ..nodes.courtroom_judge import (
     best_totals,
     by_last_ruling,
@@ -33,19 +31,24 @@ from ..nodes.courtroom_judge import (
     judge_of_round,
     selections,
 )
-from ..nodes.verdicts import Decision, scores_of_roles
+from ..nodes.runtime.agent_runtime import AgentRuntime
+from ..nodes.runtime.bound_judge import Models
+from ..nodes.runtime.courtroom import SIDES, best_rulings, total_of, turns_of_round
+from ..nodes.runtime.verdicts import Decision, scores_of_roles
+from ..state.citations import COURTROOM
 from ..state.graph_state import JudgeState
 from ..state.protocols import CallsByRole, Can, Protocol, Replay, exactly
 from ..state.settings import MoreSettings
 from ..state.tasks import TaskKind
 from ..state.transcript import Score
-from .base import ProtocolGraph, each
-from .options import Bound, MoreOptions
+from .engine.base import ProtocolGraph, each
+from .engine.options import Bound, MoreOptions
 
 
 def calls(settings: MoreSettings, _kind: TaskKind, _can: Can) -> CallsByRole:
     """Count both teams in every round, the aggregators, the judge, and feedback between rounds."""
-    team, rounds = 2 * settings.advocates, settings.rounds
+    team = 2 * settings.advocates
+    rounds = settings.rounds
     judged = team if settings.aggregate == "best" else 1
     return {
         "advocate": exactly(team * rounds),
@@ -54,10 +57,17 @@ def calls(settings: MoreSettings, _kind: TaskKind, _can: Can) -> CallsByRole:
     }
 
 
+def impossible(settings: MoreSettings) -> set[str]:
+    """Return the outcomes that the settings exclude: the other aggregates, and further rounds."""
+    excluded = {"llm", "concat", "best"} - {settings.aggregate}
+    return excluded | {"another_round"} if settings.rounds == 1 else excluded
+
+
 protocol = Protocol(
     name="more",
     summary="teams of advocates defend the two answers before one judge",
     source="Optimal Architectures for Judging LLM Outputs Using LLMs, section 3.1",
+    citation=COURTROOM,
     kinds=("compare",),
     roles=("advocate", "aggregator", "judge"),
     settings=MoreSettings,
@@ -77,18 +87,19 @@ protocol = Protocol(
         }
     },
     replay=Replay(fixed=("advocates", "aggregate", "collaborate")),
+    impossible=impossible,
     score_gaps="by_round",
 )
 
 
 def scores_by_round(state: JudgeState) -> list[Score]:
-    """Return each round's totals: the judge's, or with ``aggregate="best"`` the highest of each team's defences."""
-    # Single defences are scored with ``aggregate="best"`` alone; the settings are not known where scores are counted.
+    """Return each round's totals: the judge's, or with ``aggregate="best"`` each team's highest."""
+    # Only ``aggregate="best"`` scores single defences. This function does not know the settings.
     return best_totals(state) or scores_of_roles(protocol.role_kinds)(state)
 
 
 def advocates_due(state: JudgeState, settings: MoreSettings) -> list[str]:
-    """Return the advocates who speak next in this round: all at once, or if they collaborate, one of each team."""
+    """Return the advocates that speak next: all, or one of each team if they collaborate."""
     spoken = {turn["agent"] for turn in turns_of_round(state, "advocate", state["round"])}
     numbers = range(1, settings.advocates + 1)
     silent = [number for number in numbers if f"advocate_{SIDES[-1]}_{number}" not in spoken]
@@ -97,27 +108,33 @@ def advocates_due(state: JudgeState, settings: MoreSettings) -> list[str]:
 
 
 def defence_judges(_state: JudgeState, settings: MoreSettings) -> list[str]:
-    """Each defence has a judge of its own: ``judge_1_2`` for that of ``advocate_1_2``."""
-    return [f"judge_{side}_{number}" for side in SIDES for number in range(1, settings.advocates + 1)]
+    """Return one judge per defence: ``judge_1_2`` for the defence of ``advocate_1_2``."""
+    return [
+        f"judge_{side}_{number}" for side in SIDES for number in range(1, settings.advocates + 1)
+    ]
 
 
 async def teams(state: JudgeState, _runtime: AgentRuntime[MoreSettings]) -> dict[str, Any]:
-    """Begin the next round once the judge has ruled on the last one; else wait until both teams have spoken."""
+    """Begin the next round after the judge's ruling, otherwise wait for both teams."""
     return {"round": state["round"] + 1} if len(state["scores"]) == state["round"] else {}
 
 
 def after_teams(state: JudgeState, settings: MoreSettings) -> str:
-    """A team's defences, once they are given, are merged into one, go to the judge as they are, or are judged alone."""
+    """Route to advocates who are still due, otherwise to the step that ``aggregate`` names."""
     return "advocates" if advocates_due(state, settings) else settings.aggregate
 
 
 def after_judge(state: JudgeState, settings: MoreSettings) -> str:
-    """The scores of the last round decide; before it, both sides get feedback for the next one."""
+    """End after the last round, otherwise give both sides feedback for the next one."""
     return "another_round" if state["round"] < settings.rounds else "complete"
 
 
 def decide(state: JudgeState, settings: MoreSettings) -> Decision:
-    """The last round's totals decide; the details tell the points behind them, or which defences were the best."""
+    """Decide by the last round's totals.
+
+    The details contain the points behind the totals, or with ``aggregate="best"`` the best
+    defences.
+    """
     if settings.aggregate != "best":
         return by_last_ruling(state, settings)
     best = best_rulings(state, state["round"])
@@ -126,9 +143,11 @@ def decide(state: JudgeState, settings: MoreSettings) -> Decision:
 
 
 def build(
-    settings: Bound[MoreSettings] = None, models: Models | None = None, **fields: Unpack[MoreOptions]
+    settings: Bound[MoreSettings] = None,
+    models: Models | None = None,
+    **fields: Unpack[MoreOptions],
 ) -> ProtocolGraph[MoreSettings]:
-    """Build the MORE graph, yours to compile; arguments and errors as for ``debate.build``.
+    """Build the MORE graph, not compiled; arguments and errors as for ``debate.build``.
 
     >>> graph = build(advocates=2, aggregate="concat").compile()
     >>> result = graph.invoke({"task": {"kind": "compare", "question": "When did the bridge open?",
@@ -145,9 +164,12 @@ def build(
     graph.agent("judge", judge_of_round)
     graph.agent("feedback", feedback, then="teams")
     graph.end(decide=decide)
-    argue, rate = each("advocate", advocates_due), each("defence_judge", defence_judges)
+    argue = each("advocate", advocates_due)
+    rate = each("defence_judge", defence_judges)
     combine = each("aggregator", lambda _state, _settings: [f"aggregator_{side}" for side in SIDES])
-    graph.route("teams", after_teams, {"advocates": argue, "llm": combine, "concat": "judge", "best": rate})
+    graph.route(
+        "teams", after_teams, {"advocates": argue, "llm": combine, "concat": "judge", "best": rate}
+    )
     for judge in ("judge", "defence_judge"):
         graph.route(judge, after_judge, {"another_round": "feedback", "complete": "conclude"})
     return graph

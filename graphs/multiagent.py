@@ -1,6 +1,7 @@
-"""MultiAgent: DEBATE with a plain Critic, who asks whether the score is justified (Kim et al. 2024, section 3).
+"""MultiAgent: DEBATE with a plain Critic, no devil's advocate (Kim et al. 2024, section 3).
 
-The same graph, stop reasons and number of calls as ``debate``; only the Critic is no devil's advocate.
+The Critic asks whether the score is justified. Graph, stop reasons and number of calls are those of
+``debate``.
 """
 
 from __future__ import annotations
@@ -8,12 +9,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Unpack
 
-from ..nodes.bound_judge import Models
+from ..nodes.runtime.bound_judge import Models
 from ..state.protocols import Protocol
 from ..state.settings import DebateSettings, MultiagentSettings
 from . import debate
-from .base import ProtocolGraph
-from .options import Bound, DebateOptions
+from .engine.base import ProtocolGraph
+from .engine.options import Bound, DebateOptions
 
 protocol: Protocol[DebateSettings] = replace(
     debate.protocol,
@@ -25,9 +26,11 @@ protocol: Protocol[DebateSettings] = replace(
 
 
 def build(
-    settings: Bound[MultiagentSettings] = None, models: Models | None = None, **fields: Unpack[DebateOptions]
+    settings: Bound[MultiagentSettings] = None,
+    models: Models | None = None,
+    **fields: Unpack[DebateOptions],
 ) -> ProtocolGraph[DebateSettings]:
-    """Build the MultiAgent graph, yours to compile; arguments and errors as for ``debate.build``.
+    """Build the MultiAgent graph, not compiled; arguments and errors as for ``debate.build``.
 
     >>> build().compile(name="multiagent").name
     'multiagent'

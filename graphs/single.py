@@ -1,11 +1,11 @@
-"""Single agent: one scorer, asked once, with neither role nor discussion (ChatEval, section 3.3).
+"""Single agent: one scorer, asked once, without role and discussion (ChatEval, section 3.3).
 
     prepare --one_order, both_orders--> scorer -> conclude
 
-ChatEval's own prompt with role and history left out. By default a comparison is held in both orders of the
-answers at once and averaged.
+The prompt is ChatEval's own without role and history. By default, a comparison runs in both orders
+of the answers at once, and the scores are averaged.
 
-Why it stops: always ``complete``.
+Stop reason: always ``complete``.
 
 Model calls: 1; a comparison with position calibration takes 2.
 """
@@ -14,19 +14,21 @@ from __future__ import annotations
 
 from typing import Unpack
 
-from ..nodes.bound_judge import Models
 from ..nodes.referee import single_scorer
-from ..nodes.verdicts import lone_scorer, number_of_orders
+from ..nodes.runtime.bound_judge import Models
+from ..nodes.runtime.verdicts import lone_scorer, number_of_orders
+from ..state.citations import CHATEVAL
 from ..state.protocols import Protocol, exactly
 from ..state.settings import SingleSettings
-from .base import ProtocolGraph
-from .calibrated import weigh_orders
-from .options import Bound, SingleOptions
+from .engine.base import ProtocolGraph
+from .engine.options import Bound, SingleOptions
+from .wrappers.calibrated import weigh_orders
 
 protocol = Protocol(
     name="single",
     summary="one scorer, asked once",
     source="ChatEval (Chan et al. 2024), section 3.3",
+    citation=CHATEVAL,
     kinds=("score", "compare"),
     roles=("scorer",),
     settings=SingleSettings,
@@ -38,9 +40,11 @@ protocol = Protocol(
 
 
 def build(
-    settings: Bound[SingleSettings] = None, models: Models | None = None, **fields: Unpack[SingleOptions]
+    settings: Bound[SingleSettings] = None,
+    models: Models | None = None,
+    **fields: Unpack[SingleOptions],
 ) -> ProtocolGraph[SingleSettings]:
-    """Build the single scorer's graph, yours to compile; arguments and errors as for ``debate.build``.
+    """Build the scorer's graph, not compiled; arguments and errors as for ``debate.build``.
 
     >>> graph = build().compile()
     >>> task = {"kind": "compare", "question": "Why?", "answer_1": "The tide turned.", "answer_2": "No idea."}

@@ -1,6 +1,7 @@
-"""Ask the agents, one file each, and provide what they need: prompts, models, and the reading of replies.
+"""The agents, one file each, and their tools: prompts, models and reading of replies.
 
-``agent_runtime`` asks an agent, ``bound_judge`` holds a graph's settings and models, ``prompt_context`` makes prompts,
-``output_schemas`` says how a reply is asked for and read, ``verdicts`` makes a verdict of the turns, ``replies`` reads
-text, ``models`` calls models, ``offline`` is the judge that needs none.
+``runtime`` asks agents: ``agent_runtime`` sends a question, ``bound_judge`` has a graph's settings
+and models, ``prompt_context`` builds prompts, ``output_schemas`` defines the forms of replies, and
+``verdicts`` makes a verdict from the turns. ``replies`` reads texts, ``models`` calls models, and
+``offline`` is the judge for demo mode, which does not call a model.
 """

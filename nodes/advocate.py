@@ -1,4 +1,4 @@
-"""Ask an advocate, who defends one answer against the other, alone or in a team (MORE, SAMRE)."""
+"""The advocates: each defends one answer against the other, alone or in a team (MORE, SAMRE)."""
 
 from __future__ import annotations
 
@@ -8,26 +8,39 @@ from typing import Any
 from ..state.graph_state import AgentState
 from ..state.settings import MoreSettings, SamreSettings
 from ..state.transcript import Turn
-from .agent_runtime import AgentRuntime
 from .court_summarizer import memory
-from .courtroom import CRITERIA, ask_in_court, record_of, rounds_and_totals, side_of_agent, turns_of_round
+from .runtime.agent_runtime import AgentRuntime
+from .runtime.courtroom import (
+    CRITERIA,
+    ask_in_court,
+    record_of,
+    rounds_and_totals,
+    side_of_agent,
+    turns_of_round,
+)
 
 
 async def lone_advocate(state: AgentState, runtime: AgentRuntime[SamreSettings]) -> dict[str, Any]:
-    """Ask one side's advocate for its argument, with which both sides begin a round.
+    """Ask one side's advocate for its argument at the beginning of a round.
 
-    Shown: the case, and the memory of earlier rounds with both sides' arguments, the scores and the feedback.
+    Shown: the case, and the memory of earlier rounds with both sides' arguments, scores and
+    feedback.
     """
     given = rounds_and_totals(state, runtime.settings.max_rounds) | {"round": state["round"] + 1}
     return await _argument(state, runtime, "alone", memory(state), given)
 
 
-async def advocate_of_team(state: AgentState, runtime: AgentRuntime[MoreSettings]) -> dict[str, Any]:
+async def advocate_of_team(
+    state: AgentState, runtime: AgentRuntime[MoreSettings]
+) -> dict[str, Any]:
     """Ask one advocate of a team for its defence in this round.
 
-    Shown: the case; from round 2 on the team's record; if they collaborate, what teammates have just said.
+    Shown: the case; from round 2 on the team's record; if they collaborate, the teammates' latest
+    defences.
     """
-    settings, round, side = runtime.settings, state["round"], side_of_agent(state["agent"])
+    settings = runtime.settings
+    round = state["round"]
+    side = side_of_agent(state["agent"])
     speakers = [turn["agent"] for turn in turns_of_round(state, "advocate", round)]
     heard = side in map(side_of_agent, speakers)
     number = int(state["agent"].rpartition("_")[2])
@@ -38,7 +51,7 @@ async def advocate_of_team(state: AgentState, runtime: AgentRuntime[MoreSettings
 
 
 def leading_criteria(number: int, advocates: int) -> list[str]:
-    """Return the criteria that an advocate puts first; no two advocates of a team have the same (up to 36 of them).
+    """Return the criteria that an advocate emphasizes; up to 36 team members get different ones.
 
     >>> leading_criteria(1, 3), leading_criteria(3, 3)
     (['Relevance', 'Clarity'], ['Depth', 'Answering the opponent'])
@@ -48,14 +61,22 @@ def leading_criteria(number: int, advocates: int) -> list[str]:
         return []
     if advocates <= len(names):
         return names[number - 1 :: advocates]
-    # More advocates than criteria: the first six lead with one each, the next six with that and its neighbour, ...
+    # More advocates than criteria: the first six lead with one criterion each, the next six with
+    # two.
     cycle, at = divmod(number - 1, len(names))
     return list(dict.fromkeys([names[at], names[(at + cycle) % len(names)]]))
 
 
 async def _argument(
-    state: AgentState, runtime: AgentRuntime[Any], kind: str, record: list[Turn], given: Mapping[str, Any]
+    state: AgentState,
+    runtime: AgentRuntime[Any],
+    kind: str,
+    record: list[Turn],
+    given: Mapping[str, Any],
 ) -> dict[str, Any]:
-    agent, side = state["agent"], side_of_agent(state["agent"])
-    own = runtime.prompts.instruction(f"courtroom/advocate_{kind}", side=side, other=3 - side, **given)
+    agent = state["agent"]
+    side = side_of_agent(state["agent"])
+    own = runtime.prompts.instruction(
+        f"courtroom/advocate_{kind}", side=side, other=3 - side, **given
+    )
     return await ask_in_court(state, runtime, agent, own, record, side=side, round=given["round"])

@@ -1,4 +1,4 @@
-"""Ask an aggregator, who combines all defences of its team into one (MORE, notation D_i)."""
+"""The aggregator: combines all defences of its team into one (MORE, notation D_i)."""
 
 from __future__ import annotations
 
@@ -6,15 +6,20 @@ from typing import Any
 
 from ..state.graph_state import AgentState
 from ..state.settings import MoreSettings
-from .agent_runtime import AgentRuntime
-from .courtroom import ask_in_court, record_of, side_of_agent
+from .runtime.agent_runtime import AgentRuntime
+from .runtime.courtroom import ask_in_court, record_of, side_of_agent
 
 
 async def aggregator(state: AgentState, runtime: AgentRuntime[MoreSettings]) -> dict[str, Any]:
     """Ask one side's aggregator for its team's combined defence.
 
-    Shown: the case and the team's record, this round's defences included.
+    Shown: the case and the team's record, including this round's defences.
     """
-    round, side = state["round"], side_of_agent(state["agent"])
-    own = runtime.prompts.instruction("courtroom/aggregator", side=side, other=3 - side, round=round)
-    return await ask_in_court(state, runtime, state["agent"], own, record_of(state, side, round), side=side)
+    round = state["round"]
+    side = side_of_agent(state["agent"])
+    own = runtime.prompts.instruction(
+        "courtroom/aggregator", side=side, other=3 - side, round=round
+    )
+    return await ask_in_court(
+        state, runtime, state["agent"], own, record_of(state, side, round), side=side
+    )

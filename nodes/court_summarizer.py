@@ -1,4 +1,4 @@
-"""Keep SAMRE's memory of the debate, which a summarizer can shorten (section 3.2)."""
+"""SAMRE's memory of the debate, and the summarizer that shortens it (section 3.2)."""
 
 from __future__ import annotations
 
@@ -7,18 +7,19 @@ from typing import Any
 from ..state.graph_state import JudgeState
 from ..state.settings import SamreSettings
 from ..state.transcript import Turn, last_turn
-from .agent_runtime import AgentRuntime
-from .courtroom import ask_in_court, totals_so_far
+from .runtime.agent_runtime import AgentRuntime
+from .runtime.courtroom import ask_in_court, totals_so_far
 
 
 def memory(state: JudgeState) -> list[Turn]:
-    """Return the turns that are remembered: all so far, or the latest summary and the turns after it."""
-    turns, summary = state["transcript"], last_turn(state["transcript"], "summarizer")
+    """Return the remembered turns: all so far, or the latest summary and the turns after it."""
+    turns = state["transcript"]
+    summary = last_turn(state["transcript"], "summarizer")
     return list(turns) if summary is None else turns[turns.index(summary) :]
 
 
 async def summarizer(state: JudgeState, runtime: AgentRuntime[SamreSettings]) -> dict[str, Any]:
-    """Ask for a summary of the memory, which replaces it; the prompt demands the latest totals in it.
+    """Ask for a summary that replaces the memory; the prompt requires the latest totals in it.
 
     Shown: the case and the memory.
     """

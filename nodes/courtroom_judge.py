@@ -1,6 +1,7 @@
-"""Ask the judge to score both answers on six criteria and to give the advocates feedback (MORE, SAMRE, baseline).
+"""The courtroom judge: scores both answers on six criteria, with feedback (MORE, SAMRE, baseline).
 
-Or one defence alone, where the best one of each side represents that side (MORE, section 3.3).
+It can also score one defence alone, if the best one of each side represents that side (MORE,
+section 3.3).
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ from typing import Any
 from ..state.graph_state import AgentState, JudgeState
 from ..state.settings import BaselineSettings, MoreSettings, SamreSettings, Settings
 from ..state.transcript import Score
-from .agent_runtime import AgentRuntime
-from .courtroom import (
+from .runtime.agent_runtime import AgentRuntime
+from .runtime.courtroom import (
     HIGHEST_TOTAL,
     LOWEST_TOTAL,
     Points,
@@ -30,62 +31,69 @@ from .courtroom import (
     total_of,
     turns_of_round,
 )
-from .verdicts import Decision, nearest
+from .runtime.verdicts import Decision, nearest
 
 
 async def judge_alone(state: JudgeState, runtime: AgentRuntime[BaselineSettings]) -> dict[str, Any]:
-    """Ask for the totals of both answers, without any debate.
+    """Ask for the totals of both answers without a debate.
 
     Shown: the case.
     """
     own = runtime.prompts.instruction("courtroom/baseline")
     form = TotalsSchema(LOWEST_TOTAL, HIGHEST_TOTAL, explained=True)
-    # The state still says round 0, for there is no debate.
+    # The state is still in round 0, because there is no debate.
     return await ask_in_court(state, runtime, "judge", own, None, form, round=1, last_value=None)
 
 
 async def judge_of_round(state: JudgeState, runtime: AgentRuntime[Any]) -> dict[str, Any]:
     """Ask for both sides' totals in this round, and for feedback.
 
-    Shown: the case, this round's defences or arguments, earlier totals.
+    Shown: the case, this round's defences or arguments, and earlier totals.
     """
     settings: MoreSettings | SamreSettings = runtime.settings
     # Only SAMRE may end before its last round.
     most = "" if isinstance(settings, MoreSettings) else "at most "
     rounds = settings.rounds if isinstance(settings, MoreSettings) else settings.max_rounds
-    own = runtime.prompts.instruction("courtroom/judge", most=most, **rounds_and_totals(state, rounds))
+    own = runtime.prompts.instruction(
+        "courtroom/judge", most=most, **rounds_and_totals(state, rounds)
+    )
     form = TotalsSchema(LOWEST_TOTAL, HIGHEST_TOTAL, feedback=True)
-    record, last = presented_defences(state, state["round"]), state["scores"][-1] if state["scores"] else None
+    record = presented_defences(state, state["round"])
+    last = state["scores"][-1] if state["scores"] else None
     return await ask_in_court(state, runtime, "judge", own, record, form, last_value=last)
 
 
 async def feedback(state: JudgeState, runtime: AgentRuntime[MoreSettings]) -> dict[str, Any]:
     """Ask for feedback that helps the two sides to differ more clearly.
 
-    Shown: the case, this round's defences, the judge's own ruling on them.
+    Shown: the case, this round's defences, and the judge's own ruling on them.
     """
-    round, given = state["round"], rounds_and_totals(state, runtime.settings.rounds)
+    round = state["round"]
+    given = rounds_and_totals(state, runtime.settings.rounds)
     own = runtime.prompts.instruction("courtroom/feedback", **given)
-    # With aggregate=best each defence has a judge of its own.
+    # With aggregate=best, each defence has its own judge.
     rulings = best_rulings(state, round) or turns_of_round(state, "judge", round)
     record = [*presented_defences(state, round), *rulings]
     return await ask_in_court(state, runtime, "judge", own, record, last_value=state["scores"][-1])
 
 
 def by_last_ruling(state: JudgeState, _settings: Settings) -> Decision:
-    """Take the totals of the last round; the details hold the points behind those of every round."""
-    final, turns = state["scores"][-1], state["transcript"]
+    """Decide by the totals of the last round; the details contain the points of every round."""
+    final = state["scores"][-1]
+    turns = state["transcript"]
     return Decision(final, nearest(turns, final), details={"criteria": points_by_round(state)})
 
 
 def points_by_round(state: JudgeState) -> list[Points]:
-    """Return, for each round, the points behind the judge's totals."""
+    """Return the points behind the judge's totals for each round."""
     rulings = (turn for turn in state["transcript"] if turn["role"] == "judge")
-    return [read_points(ruling["content"]) for ruling in rulings if isinstance(ruling["value"], list)]
+    return [
+        read_points(ruling["content"]) for ruling in rulings if isinstance(ruling["value"], list)
+    ]
 
 
 async def defence_judge(state: AgentState, runtime: AgentRuntime[MoreSettings]) -> dict[str, Any]:
-    """Ask for the total of one defence: ``judge_1_2`` scores that of ``advocate_1_2``.
+    """Ask for the total of one defence: ``judge_1_2`` scores the defence of ``advocate_1_2``.
 
     Shown: the case and the defence.
     """
@@ -100,16 +108,17 @@ async def defence_judge(state: AgentState, runtime: AgentRuntime[MoreSettings]) 
 
 
 def best_totals(state: JudgeState) -> list[Score]:
-    """Return, for each round, the highest total of each side."""
+    """Return each side's highest total for each round."""
     return [[total_of(turn) for turn in best_rulings(state, round)] for round in _rounds(state)]
 
 
 def selections(state: JudgeState, tau: float) -> list[dict[str, Any]]:
-    """Return each round's totals, their softmax weights, and the advocates whose defences were selected."""
+    """Return each round's totals, their softmax weights, and the selected advocates."""
     chosen = []
     for round in _rounds(state):
         totals = [[total_of(turn) for turn in turns] for turns in rulings_by_side(state, round)]
-        weights, picked = [softmax(values, tau) for values in totals], selected_advocates(state, round)
+        weights = [softmax(values, tau) for values in totals]
+        picked = selected_advocates(state, round)
         chosen.append({"round": round, "totals": totals, "weights": weights, "picked": picked})
     return chosen
 
@@ -121,12 +130,15 @@ def _rounds(state: JudgeState) -> list[int]:
 
 
 def softmax(totals: Sequence[float], tau: float) -> list[float]:
-    """Return the softmax weights of totals at temperature ``tau``, after scaling them to the range 0 to 1 (MORE, 3.3).
+    """Return the softmax weights of totals at temperature ``tau`` (MORE, section 3.3).
+
+    The totals are first scaled to the range 0 to 1.
 
     >>> softmax([63, 63], tau=0.1)
     [0.5, 0.5]
     """
-    # Differences to the highest total, so that no exponential overflows at a small tau; the weights are the same.
+    # Subtract the highest total, so that no exponential overflows at a small tau. The weights do
+    # not change.
     highest = max(totals)
     span = HIGHEST_TOTAL - LOWEST_TOTAL
     raw = [math.exp((total - highest) / span / tau) for total in totals]

@@ -1,7 +1,7 @@
-"""Ask the planner to write the steps of an evaluation from the aspect's criteria (G-Eval, section 2.1).
+"""The planner: writes the steps of an evaluation from the aspect's criteria (G-Eval, section 2.1).
 
-They are written once a run and shared between its verdicts: a run opens a cache around these, and steps are then asked
-for once for each aspect and model, also when many items begin at the same moment.
+The verdicts of a run share the steps. A run opens a cache, and steps are then requested once per
+aspect and model, even if many items begin at the same moment.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from ..state.aspects import Aspect
-from ..state.errors import ModelCallError, ReplyError, TransientCallError
+from ..state.errors import ModelCallError, ReplyError, TransientCallError, UsageError
 from ..state.graph_state import JudgeState
 from ..state.settings import GEvalSettings
 from ..state.tasks import ScoreTask, is_rubric
-from .agent_runtime import AgentRuntime, Answer, Question
-from .output_schemas import StepsSchema
-from .prompt_context import Prompt, Prompts, call_metadata, task_of
+from .common.sync_bridge import set_for_block
 from .replies.steps import read_steps
-from .sync_bridge import set_for_block
+from .runtime.agent_runtime import AgentRuntime, Answer, Question
+from .runtime.output_schemas import RatingSchema, StepsSchema, written_choices
+from .runtime.prompt_context import Prompt, Prompts, call_metadata, score_rules, task_of
 
 
 class PlannedSteps(BaseModel):
-    """Hold the steps for one aspect, the label of the model that wrote them, and the key of the planner's prompt."""
+    """The steps for one aspect, the label of the model that wrote them, and the prompt's key."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -39,15 +39,17 @@ class PlannedSteps(BaseModel):
 
 
 class EvaluationStepsCache:
-    """Keep evaluation steps by key, and have each set written once.
+    """A cache of evaluation steps by key that has each set written once.
 
     Args:
-        known: sets that were written before.
+        known: sets that already exist.
         keep: called with each new set.
     """
 
     def __init__(
-        self, known: Iterable[PlannedSteps] = (), keep: Callable[[PlannedSteps], None] = lambda _: None
+        self,
+        known: Iterable[PlannedSteps] = (),
+        keep: Callable[[PlannedSteps], None] = lambda _: None,
     ) -> None:
         self._known = {planned.key: planned for planned in known}
         self._keep = keep
@@ -60,18 +62,21 @@ class EvaluationStepsCache:
         return list(self._known.values())
 
     def note(self, planned: PlannedSteps) -> None:
-        """Add steps that were written elsewhere; known ones are kept."""
-        # Verdicts may have been made by the known steps already, and all verdicts of a run share one set.
+        """Add steps that were written elsewhere, unless the cache has steps for their key."""
+        # Verdicts may already use the known steps, and all verdicts of a run share one set.
         if planned.key not in self._known:
             self._known[planned.key] = planned
             self._keep(planned)
 
-    async def steps(self, key: str, write: Callable[[], Awaitable[PlannedSteps]]) -> tuple[str, ...]:
-        """Return the steps of a key; the first caller has them written, callers at the same time wait for that.
+    async def steps(
+        self, key: str, write: Callable[[], Awaitable[PlannedSteps]]
+    ) -> tuple[str, ...]:
+        """Return the steps of a key; the first caller has them written, and the others wait.
 
-        Where writing fails for good, all callers get that error, and nobody tries again: the planner is asked the same
-        whichever item asks first, and a run over thousands of items would pay for each. After an error that may pass
-        (a lost connection, a stop, a spent budget), the next caller tries.
+        If writing fails permanently, all callers get the error without another attempt: the
+        planner's question does not depend on the item, and a run over thousands of items would pay
+        for each attempt. After a temporary error (a lost connection, a stop, a spent budget), the
+        next caller tries again.
 
         Raises:
             ReplyError, ModelCallError: the steps could not be written.
@@ -96,7 +101,8 @@ def _without_turn(error: ReplyError | ModelCallError) -> ReplyError | ModelCallE
     if not isinstance(error, ReplyError):
         return ModelCallError(str(error))
     other = ReplyError(error.problem, error.reply, error.fault)
-    other.agent, other.round = error.agent, error.round
+    other.agent = error.agent
+    other.round = error.round
     return other
 
 
@@ -122,11 +128,13 @@ def keep_steps_in(cache: EvaluationStepsCache | None = None) -> Iterator[Evaluat
 async def planner(state: JudgeState, runtime: AgentRuntime[GEvalSettings]) -> dict[str, Any]:
     """Ask for the evaluation steps, unless the cache of an enclosing ``keep_steps_in`` has them.
 
-    Shown: the task and the aspect's criteria; none of the texts that are judged.
+    Shown: the task and the aspect's criteria, without the texts to judge.
     """
     task = task_of(state)
     assert isinstance(task, ScoreTask)
-    prompts, aspect, label = runtime.prompts, task.aspect, runtime.model_of("planner").label
+    prompts = runtime.prompts
+    aspect = task.aspect
+    label = runtime.model_of("planner").label
     own = prompts.instruction("geval/planner", aspect=aspect, **scale(aspect))
     prompt = Prompt(prompts.render("geval/system"), rubric(aspect, prompts), own)
     question = Question("planner", "planner", 0, prompt, StepsSchema(), call_metadata(task))
@@ -141,16 +149,30 @@ async def planner(state: JudgeState, runtime: AgentRuntime[GEvalSettings]) -> di
 
     cache = open_cache.get() or EvaluationStepsCache()
     steps = await cache.steps(key, write)
-    # The turn belongs to the item whose planner was asked; the others took nothing.
+    # The turn belongs to the item whose planner was asked. The others caused no cost.
     update = answers[0].update if answers else {}
     return {**update, "details": {"steps": list(steps)}}
 
 
 def rubric(aspect: Aspect, prompts: Prompts) -> str:
-    """Return task and criteria as both planner and scorer are shown them."""
-    return prompts.render("geval/rubric", aspect=aspect, rubric=is_rubric(aspect), **scale(aspect))
+    """Return the task and the criteria as shown to planner and scorer.
+
+    Raises:
+        UsageError: the aspect allows only some of the scale's whole numbers.
+    """
+    # The expected score weights every whole number of the scale.
+    if aspect.choices and set(aspect.choices) != set(RatingSchema(aspect.low, aspect.high).choices):
+        raise UsageError(
+            f"G-Eval rates on all whole numbers from {aspect.low:g} "
+            f"to {aspect.high:g}, but only {written_choices(aspect.choices)} are allowed: "
+            "use another protocol, or an aspect without choices"
+        )
+    criteria = prompts.render(
+        "geval/rubric", aspect=aspect, rubric=is_rubric(aspect), **scale(aspect)
+    )
+    return criteria + score_rules(aspect, prompts)
 
 
 def scale(aspect: Aspect) -> dict[str, str]:
-    """Return the ends of an aspect's scale as the templates take them."""
+    """Return the ends of an aspect's scale as template variables."""
     return {"low": f"{aspect.low:g}", "high": f"{aspect.high:g}"}

@@ -1,4 +1,7 @@
-"""Ask FairEval's scorer for evidence first, then scores, in several samples (multiple evidence calibration)."""
+"""FairEval's scorer: evidence first, then scores, in several samples.
+
+The paper calls this multiple evidence calibration.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +11,15 @@ from typing import Any
 from ..state.graph_state import AgentState, JudgeState
 from ..state.settings import FairEvalSettings
 from ..state.transcript import Turn
-from .agent_runtime import AgentRuntime, Question
-from .prompt_context import build_prompt, call_metadata, score_schema, task_of
-from .verdicts import Decision, nearest
+from .runtime.agent_runtime import AgentRuntime, Question
+from .runtime.prompt_context import build_prompt, call_metadata, score_schema, task_of
+from .runtime.verdicts import Decision, nearest
 
 
 async def scorer(state: AgentState, runtime: AgentRuntime[FairEvalSettings]) -> dict[str, Any]:
     """Ask ``k`` times for evidence and a score for each answer.
 
-    Shown: the question, both answers, the criteria.
+    Shown: the question, both answers and the criteria.
     """
     task = task_of(state)
     prompt = build_prompt(state, runtime.prompts, runtime.prompts.instruction("faireval/scorer"))
@@ -26,9 +29,13 @@ async def scorer(state: AgentState, runtime: AgentRuntime[FairEvalSettings]) -> 
 
 
 def mean_of_samples(state: JudgeState, _settings: FairEvalSettings) -> Decision:
-    """Take the mean of the samples that can be read; the details hold all their scores."""
-    turns, final = state["transcript"], state["scores"][-1]
-    details = {"samples": pairs_in(turns), "unread_samples": sum(turn["value"] is None for turn in turns)}
+    """Decide by the mean of the readable samples; the details contain all their scores."""
+    turns = state["transcript"]
+    final = state["scores"][-1]
+    details = {
+        "samples": pairs_in(turns),
+        "unread_samples": sum(turn["value"] is None for turn in turns),
+    }
     return Decision(final, nearest(turns, final), details=details)
 
 

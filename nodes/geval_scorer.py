@@ -1,4 +1,4 @@
-"""Ask G-Eval's scorer for a number, and weight it by the probabilities of all scores (G-Eval, section 2.2)."""
+"""G-Eval's scorer: a number, weighted by the probabilities of all scores (G-Eval, section 2.2)."""
 
 from __future__ import annotations
 
@@ -10,26 +10,27 @@ from ..state.aggregation import Expectation, expected_from_samples, expected_sco
 from ..state.errors import ReplyError, UsageError
 from ..state.graph_state import JudgeState
 from ..state.settings import GEvalSettings
-from ..state.tasks import ScoreTask, is_rubric
+from ..state.tasks import TEXTS, ScoreTask, is_rubric
 from ..state.transcript import Score, Turn
 from ..state.verdict_warnings import NO_LOGPROBS, OFF_SCALE
-from .agent_runtime import AgentRuntime, Question
 from .evaluation_steps import rubric
 from .models.call import UnsupportedParameterError
 from .models.capabilities import CHOICES, LOGPROBS
-from .output_schemas import RatingSchema
-from .prompt_context import Prompt, call_metadata, task_of
-from .verdicts import Decision, nearest
+from .runtime.agent_runtime import AgentRuntime, Question
+from .runtime.output_schemas import RatingSchema
+from .runtime.prompt_context import Prompt, call_metadata, task_of, with_all_texts
+from .runtime.verdicts import Decision, nearest
 
 TOP_LOGPROBS = 20
-"""The most that OpenAI's chat completions return."""
+"""The maximum that OpenAI's chat completions return."""
 
-NOTABLE, MOST_OFF_SCALE = 0.2, 0.5
-"""The share of probability off the scale that is warned of, and that above which the rest says nothing of the score."""
+NOTABLE = 0.2
+MOST_OFF_SCALE = 0.5
+"""The probability off the scale from which a warning is given, and above which it is an error."""
 
 
 class NoProbabilitiesError(Exception):
-    """Raised where token log-probabilities are not available; the message says why.
+    """Token log-probabilities are not available; the message gives the reason.
 
     Attributes:
         turns: the turns of the attempt, whose calls were paid.
@@ -41,26 +42,30 @@ class NoProbabilitiesError(Exception):
 
 
 async def scorer(state: JudgeState, runtime: AgentRuntime[GEvalSettings]) -> dict[str, Any]:
-    """Ask for the score, and put its expectation over the probabilities of all scores into the details.
+    """Ask for the score, and compute its expectation over the probabilities of all scores.
 
-    Shown: the task, the criteria, the evaluation steps, the texts. Answers with a number alone. The setting
-    ``weighting`` says how the score is weighted: by log-probabilities, by samples, or by what is available.
+    Shown: the task, the criteria, the evaluation steps and the texts. The reply is a number only.
+    The setting ``weighting`` chooses the source of the probabilities: log-probabilities, samples,
+    or log-probabilities if available.
 
     Raises:
-        UsageError: the setting asks for log-probabilities, and the model returns none.
+        UsageError: the setting requires log-probabilities, and the model returns none.
     """
     task = task_of(state)
     assert isinstance(task, ScoreTask)
-    settings, prompts, aspect = runtime.settings, runtime.prompts, task.aspect
-    # Steps from the settings go first; with them, the graph has no planner's steps in its state.
+    settings = runtime.settings
+    prompts = runtime.prompts
+    aspect = task.aspect
+    # Steps from the settings have priority. With them, the state has no planner's steps.
     steps = list(settings.steps) or state["details"]["steps"]
-    texts = {"source": task.source, "fact": task.fact, "candidate": task.candidate}
+    texts = {name: getattr(task, name) for name in TEXTS if name in ScoreTask.model_fields}
     followed = bool(settings.steps) or is_rubric(aspect)
-    material = prompts.render("geval/task", aspect=aspect, steps=steps, rubric=followed, **texts)
+    filled = prompts.render("geval/task", aspect=aspect, steps=steps, rubric=followed, **texts)
+    material = with_all_texts(filled, task, "geval/task")
     own = prompts.instruction("geval/scorer", aspect=aspect)
     shared = f"{rubric(aspect, prompts)}\n\n{material}"
     prompt = Prompt(prompts.render("geval/system"), shared, own, media=task.media)
-    form = RatingSchema(aspect.low, aspect.high, aspect.name)
+    form = RatingSchema(aspect.low, aspect.high, aspect.name, aspect.choices)
     details = call_metadata(task)
     question = Question("scorer", "scorer", 1, prompt, form, details, {CHOICES: form.choices})
     try:
@@ -68,19 +73,21 @@ async def scorer(state: JudgeState, runtime: AgentRuntime[GEvalSettings]) -> dic
         update = await weighted(question, runtime)
     except NoProbabilitiesError as error:
         if settings.weighting == "logprobs":
-            raise UsageError(f"weighting=logprobs: {error}; use weighting=sampling or auto") from error
+            raise UsageError(
+                f"weighting=logprobs: {error}; use weighting=sampling or auto"
+            ) from error
         update = await _by_samples(question, runtime)
         update["warnings"].append(f"{error}: the score is the mean of {settings.samples} samples")
-        # The turn of the attempt stays in the transcript: it was paid.
+        # The turn of the attempt stays in the transcript, because it was paid.
         update["transcript"] = [*error.turns, *update["transcript"]]
     update["details"]["steps"] = steps
     return update
 
 
 def expected_by_round(state: JudgeState) -> list[Score]:
-    """Return the expected score: of the tokens' probabilities, or the mean of the samples.
+    """Return the expected score from the tokens' probabilities, or the mean of the samples.
 
-    A number that a person has put in place of the scorer's rating is not weighted by the tokens of that rating.
+    If a human edited the scorer's rating, the probabilities of the original tokens no longer apply.
     """
     turns = [turn for turn in state["transcript"] if turn["role"] == "scorer"]
     values = [value for turn in turns if isinstance(value := turn["value"], int | float)]
@@ -90,20 +97,21 @@ def expected_by_round(state: JudgeState) -> list[Score]:
     edited = any(turn.get("edited") for turn in turns)
     if details["weighting"] == "logprobs":
         return [values[-1] if edited else details["expected"]]
-    # The attempt to get probabilities is a turn, too, but not a sample.
+    # The attempt to get probabilities is also a turn, but not a sample.
     sampled = (turn["value"] for turn in turns if "sample" in turn)
     samples = [value for value in sampled if isinstance(value, int | float)]
     return [expected_from_samples(samples).value if edited else details["expected"]]
 
 
 def expectation(state: JudgeState, _settings: GEvalSettings) -> Decision:
-    """Take the expected score; the scorer's words are a number, so the distribution is told with it."""
+    """Decide by the expected score; the details contain the distribution."""
     final = state["scores"][-1]
     return Decision(final, nearest(state["transcript"], final), details=state["details"])
 
 
 async def _by_logprobs(question: Question, runtime: AgentRuntime[GEvalSettings]) -> dict[str, Any]:
-    model, scale = runtime.model_of(question.role), question.form.scale
+    model = runtime.model_of(question.role)
+    scale = question.form.scale
     unavailable = NO_LOGPROBS.of(model=model.label)
     if not model.gives(LOGPROBS):
         raise NoProbabilitiesError(unavailable)
@@ -113,17 +121,21 @@ async def _by_logprobs(question: Question, runtime: AgentRuntime[GEvalSettings])
         answer = await runtime.ask(asked)
     except UnsupportedParameterError as error:
         raise NoProbabilitiesError(unavailable) from error
-    turns, warnings, rating = [answer.turn], [*answer.warnings], answer.turn["value"]
+    turns = [answer.turn]
+    warnings = [*answer.warnings]
+    rating = answer.turn["value"]
     if answer.tokens is None:
         model.drop(LOGPROBS, asked.parameters)
-        # Some servers ignore the parameter without a word; it is not sent again.
+        # Some servers ignore the parameter silently. It is not sent again.
         raise NoProbabilitiesError(unavailable, turns)
     assert isinstance(rating, float)
     assert scale is not None
     try:
         expected = expected_score(score_tokens(answer.tokens, rating, *scale), *scale)
     except ValueError as error:
-        raise NoProbabilitiesError(f"token log-probabilities cannot be used: {error}", turns) from error
+        raise NoProbabilitiesError(
+            f"token log-probabilities cannot be used: {error}", turns
+        ) from error
     off_scale = OFF_SCALE.of(question.who, share=expected.dropped)
     if expected.dropped > MOST_OFF_SCALE:
         if runtime.settings.weighting != "logprobs":
@@ -145,7 +157,9 @@ async def _by_samples(question: Question, runtime: AgentRuntime[GEvalSettings]) 
     return _update(expected, turns, warnings, weighting="sampling", **counts)
 
 
-def _update(expected: Expectation, turns: list[Turn], warnings: list[str], **details: Any) -> dict[str, Any]:
-    """Return the update of the state, whose details tell the expected score and how it came about."""
+def _update(
+    expected: Expectation, turns: list[Turn], warnings: list[str], **details: Any
+) -> dict[str, Any]:
+    """Return the state update with the expected score and its distribution in the details."""
     details |= {"expected": expected.value, "distribution": expected.by_name}
     return {"transcript": turns, "warnings": warnings, "details": details}

@@ -1,15 +1,15 @@
-"""Ask a person for a verdict, and read what they answer: a score, a vote, a pair of scores, or "let it stand".
+"""Asks a human for a verdict and reads the answer: a score, a vote, a pair, or "let it stand".
 
-An answer is a number, a text or an object; the object may hold a reason and a name. All that ask people read here: a
-debate that pauses, the wrapper ``review``, the dialogue in the terminal and the queue file.
+An answer is a number, a text or an object. The object may contain a reason and a name. All parts of
+the package that ask a human use this module: a debate that pauses, the wrapper ``review``, the
+dialogue in the terminal and the queue file.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextvars import ContextVar
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
 from langgraph.types import interrupt
@@ -19,22 +19,22 @@ from ..state.settings import DebateSettings
 from ..state.tasks import CompareTask, ScoreTask, parse_task
 from ..state.transcript import Score, Turn, turn_without_model
 from ..state.verdict import Winner
-from .agent_runtime import AgentRuntime
-from .output_schemas import describe
-from .prompt_context import debate_turns, score_schema
 from .replies import ReplyError, read_pair, read_score, read_vote
-
-Mark = Callable[[Turn], Turn]
-marks_of_wrappers: ContextVar[tuple[Mark, ...]] = ContextVar("marks_of_wrappers", default=())
-"""How the wrappers round the judge that is run mark its turns, innermost first: a pause tells by them who asks."""
+from .runtime.agent_runtime import AgentRuntime, marked_by_wrappers
+from .runtime.debate_prompts import turns_without_messages
+from .runtime.output_schemas import describe
+from .runtime.prompt_context import score_schema
 
 
 async def human(state: JudgeState, runtime: AgentRuntime[DebateSettings]) -> dict[str, Any]:
-    """Pause an unresolved debate until somebody resumes the graph with ``Command(resume=...)``.
+    """Pause an unresolved debate until the graph is resumed with ``Command(resume=...)``.
 
-    The answer is read by ``read_answer``. One that cannot be read, or is off the scale, is asked for again.
+    ``read_answer`` reads the answer. If the answer is unreadable or off the scale, the graph pauses
+    again.
     """
-    answer = ask_person(state, ["unresolved: Scorer and Critic do not agree"], debate_turns(state))
+    answer = ask_person(
+        state, ["unresolved: Scorer and Critic do not agree"], turns_without_messages(state)
+    )
     return {"transcript": [turn_of_person(answer, state, state["scores"][-1], runtime)]}
 
 
@@ -44,15 +44,16 @@ def ask_person(
     turns: Iterable[Turn],
     verdict: Mapping[str, Any] | None = None,
 ) -> HumanAnswer:
-    """Pause until a person has given an answer that can be read, and return it.
+    """Pause until a human has given a readable answer, and return it.
 
     Args:
-        state: the graph's, with the task that was judged and the score after each round.
-        why: the reasons for which a person is asked.
-        turns: what the person is shown of the debate.
-        verdict: the judge's, where there is one.
+        state: the graph's state, with the task and the score after each round.
+        why: the reasons for which the human is asked.
+        turns: the part of the debate that the human is shown.
+        verdict: the judge's verdict, if there is one.
     """
-    task, place = parse_task(state["task"]), place_of_pause()
+    task = parse_task(state["task"])
+    place = place_of_pause()
     form = score_schema(task)
     where = f" ({place['where']})" if place["where"] else ""
     question = {
@@ -67,8 +68,9 @@ def ask_person(
         "log": [{key: turn[key] for key in ("round", "agent", "content")} for turn in turns],
     }
     while True:
-        # On each resumption LangGraph runs the node from its start, and ``interrupt`` returns the answers given so far,
-        # one after the other: the loop passes the unreadable ones again, so nothing before it may have an effect.
+        # LangGraph runs the node from its start at each resumption, and ``interrupt`` returns the
+        # answers so far, one after the other. The loop skips the unreadable ones again, so nothing
+        # before it may have a side effect.
         reply = interrupt(question)
         try:
             return read_answer(reply, task)
@@ -79,23 +81,27 @@ def ask_person(
 def turn_of_person(
     answer: HumanAnswer, state: Mapping[str, Any], stands: Score, runtime: AgentRuntime[Any]
 ) -> Turn:
-    """Make and stream a person's turn, whose value is what they said, or the score that they let stand."""
+    """Make and stream a human's turn; its value is the answer, or the score that it confirms."""
     value = stands if answer.value is None else answer.value
     form = score_schema(parse_task(state["task"]))
     named = {"name": answer.name} if answer.name else {}
-    return runtime.say(state["round"], "human", answer.words, value, scale=[form.low, form.high], **named)
+    return runtime.say(
+        state["round"], "human", answer.words, value, scale=[form.low, form.high], **named
+    )
 
 
 def place_of_pause() -> dict[str, Any]:
-    """Tell which of the judges inside wrappers asks: the id of the person's turn, its marks, and both in words."""
-    marked: Turn = {**turn_without_model(0, "human", "human", ""), "id": "human"}
-    for mark in marks_of_wrappers.get():
-        marked = mark(marked)
-    marks: dict[str, Any] = {key: marked[key] for key in ("stage", "repeat", "order") if key in marked}
+    """Return which judge inside wrappers pauses: the turn's id, its marks, and both in words."""
+    marked = marked_by_wrappers({**turn_without_model(0, "human", "human", ""), "id": "human"})
+    marks: dict[str, Any] = {
+        key: marked[key] for key in ("stage", "repeat", "repeats", "order") if key in marked
+    }
     words = [str(marks["stage"])] if "stage" in marks else []
-    words += [f"run {marks['repeat'] + 1}"] if "repeat" in marks else []
+    words += [f"run {marks['repeat'] + 1} of {marks['repeats']}"] if "repeats" in marks else []
     swapped = "order 2, answers swapped: answer 1 here is the task's answer 2"
-    words += filter(None, [{1: "order 1, answers as in the task", 2: swapped}.get(marks.get("order", 0))])
+    words += filter(
+        None, [{1: "order 1, answers as in the task", 2: swapped}.get(marks.get("order", 0))]
+    )
     return {"id": marked["id"], **marks, "where": ", ".join(words)}
 
 
@@ -103,7 +109,8 @@ _VALUES = ("answer", "score", "winner", "scores", "score_1", "score_2", "stands"
 _WORDS = ("reason", "name")
 _NUMBER = r"-?\d+(?:\.\d+)?"
 _STANDS = r"(?:let (?:it|the verdict) stand|it stands|stands?)"
-# A person writes "4 because ..." or "tie: ..."; the readers of models' replies take no words right behind a number.
+# Humans write "4 because ..." or "tie: ...". The readers of models' replies accept no words
+# directly after a number.
 _LEADING = re.compile(
     rf"\s*(?P<value>{_STANDS}|tie|[\[(]?{_NUMBER}\s*[,;/:]\s*{_NUMBER}[\])]?|{_NUMBER})\s*[.!]?"
     r"(?:\s*\Z|\s*(?::|;|\n|\s[-\u2013\u2014])\s*|,?\s+(?=because\b|since\b))(?P<reason>.*)",
@@ -112,12 +119,13 @@ _LEADING = re.compile(
 
 
 class HumanAnswer(NamedTuple):
-    """What a person said.
+    """A human's answer.
 
     Attributes:
-        value: a score, a pair of scores, or ``1``, ``2`` or ``tie``; None where the judge's verdict is to stand.
-        reason: the person's words, empty without any.
-        name: who it was, empty where not said.
+        value: a score, a pair of scores, or ``1``, ``2`` or ``tie``; None if the judge's verdict
+            stands.
+        reason: the human's words, or an empty text.
+        name: the human's name, or an empty text.
     """
 
     value: Score | Winner | None
@@ -126,14 +134,16 @@ class HumanAnswer(NamedTuple):
 
     @property
     def words(self) -> str:
-        """The content of the person's turn: the reason; without one, what was decided."""
+        """The content of the human's turn: the reason, or the decision if there is no reason."""
         if self.value is None:
             return f"Let it stand: {self.reason}" if self.reason else "Let it stand."
-        return self.reason or (describe(self.value) if not isinstance(self.value, str) else self.value)
+        return self.reason or (
+            describe(self.value) if not isinstance(self.value, str) else self.value
+        )
 
 
 def wanted(task: ScoreTask | CompareTask) -> str:
-    """Say what a person can answer.
+    """Return a description of the possible answers.
 
     >>> wanted(CompareTask(question="Why?", answer_1="Rain.", answer_2="Snow."))
     '1, 2, tie, two scores from 1 to 10 such as 10, 1, or let it stand'
@@ -146,15 +156,17 @@ def wanted(task: ScoreTask | CompareTask) -> str:
 
 
 def read_answer(reply: Any, task: ScoreTask | CompareTask) -> HumanAnswer:
-    """Read a person's answer.
+    """Read a human's answer.
 
     Args:
-        reply: a number, a list of two, a text, or an object with ``answer`` (or ``score``, ``winner``, ``scores``,
-            ``score_1`` and ``score_2``, ``stands``), ``reason`` and ``name``.
-        task: what was asked about; it gives the kind and the scale.
+        reply: a number, a list of two, a text, or an object with ``answer`` (or ``score``,
+            ``winner``, ``scores``, ``score_1`` and ``score_2``, ``stands``), ``reason`` and
+            ``name``.
+        task: the judged task, which gives the kind and the scale.
 
     Raises:
-        ReplyError: nothing that can be read, or off the scale; ``problem`` says so in a sentence.
+        ReplyError: the answer is unreadable or off the scale; ``problem`` describes it in a
+            sentence.
 
     >>> task = CompareTask(question="Why?", answer_1="Rain.", answer_2="Snow.")
     >>> read_answer({"answer": "tie", "reason": "Both are short.", "name": "Ann"}, task)
@@ -175,8 +187,14 @@ def read_answer(reply: Any, task: ScoreTask | CompareTask) -> HumanAnswer:
         del values["stands"]
     if len(values) != 1:
         many = f"gives {' and '.join(values)}, but only one counts" if values else "is missing"
-        raise ReplyError(f"The answer {many}; please give {wanted(task)}.", str(reply), "contradictory")
-    read = HumanAnswer(None) if values.get("stands") is True else _read(next(iter(values.values())), task)
+        raise ReplyError(
+            f"The answer {many}; please give {wanted(task)}.", str(reply), "contradictory"
+        )
+    read = (
+        HumanAnswer(None)
+        if values.get("stands") is True
+        else _read(next(iter(values.values())), task)
+    )
     words = {key: str(given.get(key, "")).strip() for key in _WORDS}
     return read._replace(reason=words["reason"] or read.reason, name=words["name"])
 
@@ -186,7 +204,9 @@ def _read(reply: Any, task: ScoreTask | CompareTask) -> HumanAnswer:
     if isinstance(reply, list | tuple) and len(reply) == 2:
         reply = f"{reply[0]}, {reply[1]}"
     if isinstance(reply, bool) or not isinstance(reply, int | float | str):
-        raise ReplyError(f"{str(reply)[:80]} is not an answer; please give {wanted(task)}.", str(reply))
+        raise ReplyError(
+            f"{str(reply)[:80]} is not an answer; please give {wanted(task)}.", str(reply)
+        )
     text = reply if isinstance(reply, str) else f"{reply:g}" if math.isfinite(reply) else str(reply)
     led = _LEADING.fullmatch(text)
     value, reason = (led["value"], led["reason"].strip()) if led else (text, text.strip())

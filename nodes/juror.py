@@ -1,4 +1,4 @@
-"""Ask a juror, who reads the debate and votes, with a background of its own (SAMRE, appendix C.3)."""
+"""The jurors: each reads the debate and votes, with its own background (SAMRE, appendix C.3)."""
 
 from __future__ import annotations
 
@@ -8,33 +8,36 @@ from ..state.errors import ReplyError
 from ..state.graph_state import AgentState
 from ..state.settings import SamreSettings
 from ..state.verdict_warnings import VOID_VOTE
-from .agent_runtime import AgentRuntime
 from .court_summarizer import memory
-from .courtroom import HIGHEST, LOWEST, ask_in_court
-from .output_schemas import OutputSchema, PairSchema, VoteSchema
+from .runtime.agent_runtime import AgentRuntime
+from .runtime.courtroom import HIGHEST, LOWEST, ask_in_court
+from .runtime.output_schemas import OutputSchema, PairSchema, VoteSchema
 
 
 async def juror(state: AgentState, runtime: AgentRuntime[SamreSettings]) -> dict[str, Any]:
     """Ask one juror for its vote, or its scores.
 
-    Shown: the case and the debate as it is remembered (all turns, or the latest summary). A vote that cannot be read
+    Shown: the case and the remembered debate (all turns, or the latest summary). An unreadable vote
     is void: its turn has no value, a warning names it, and the item does not fail.
     """
     settings = runtime.settings
-    number, background = int(state["agent"].rpartition("_")[2]), backgrounds_of(settings)[state["agent"]]
+    number = int(state["agent"].rpartition("_")[2])
+    background = backgrounds_of(settings)[state["agent"]]
     given = {"number": number, "jurors": settings.jurors, "background": background}
     own = runtime.prompts.instruction(f"courtroom/juror_{settings.ballot}", **given)
     form: OutputSchema = PairSchema(LOWEST, HIGHEST) if settings.ballot == "score" else VoteSchema()
     details = {"low": LOWEST, "high": HIGHEST, "background": background}
     try:
-        return await ask_in_court(state, runtime, state["agent"], own, memory(state), form, **details)
+        return await ask_in_court(
+            state, runtime, state["agent"], own, memory(state), form, **details
+        )
     except ReplyError as error:
         void = VOID_VOTE.of(error.agent or "juror", problem=error.problem)
         return {"transcript": [error.turn] if error.turn else [], "warnings": [void]}
 
 
 def backgrounds_of(settings: SamreSettings) -> dict[str, str]:
-    """Return each juror's background; they begin again from the first where there are more jurors.
+    """Return each juror's background; more jurors than backgrounds repeat them from the first.
 
     >>> list(backgrounds_of(SamreSettings(jurors=2)))
     ['juror_1', 'juror_2']

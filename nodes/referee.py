@@ -1,7 +1,7 @@
-"""Ask a referee, who discusses and gives its scores in the last turn (ChatEval, section 2, appendix A).
+"""The referees: they discuss and give scores in the last turn (ChatEval, section 2, appendix A).
 
-An ensemble's referee answers the same prompt with the history left out, the single scorer with history and role
-left out.
+An ensemble's referee gets the same prompt without the history, and the single scorer without
+history and role.
 """
 
 from __future__ import annotations
@@ -9,21 +9,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..state.graph_state import AgentState, JudgeOutput, JudgeState
+from ..state.graph_state import AgentState, JudgeState, Outcome
 from ..state.settings import ChatEvalSettings, EnsembleSettings, RefereeSettings, SingleSettings
 from ..state.settings.protocol_settings import AUTO
-from ..state.transcript import last_turn
 from ..state.verdict_warnings import ONE_REFEREE
-from .agent_runtime import AgentRuntime, Question
-from .output_schemas import TextSchema
-from .personas import Referee, load_referees
-from .prompt_context import Instruction, build_prompt, call_metadata, requested_output, score_schema, task_of
+from .runtime.agent_runtime import AgentRuntime, Question
+from .runtime.output_schemas import TextSchema
+from .runtime.personas import Referee, load_referees
+from .runtime.prompt_context import (
+    Instruction,
+    build_prompt,
+    call_metadata,
+    requested_output,
+    score_schema,
+    task_of,
+)
 
 
 async def roles_of_referees(settings: RefereeSettings) -> dict[str, Any]:
-    """Return the details that say who the referees are: ``roles``, from each one's name to its role.
+    """Return the details with ``roles``: each referee's role by the referee's name.
 
-    Nothing where the planner writes the personas first.
+    Return no details if the planner has to write the personas first.
     """
     if settings.roles == AUTO:
         return {}
@@ -31,12 +37,12 @@ async def roles_of_referees(settings: RefereeSettings) -> dict[str, Any]:
 
 
 def referees(state: JudgeState, _settings: RefereeSettings) -> Sequence[str]:
-    """Return the names of all referees, in the order in which they speak."""
+    """Return the names of all referees in speaking order."""
     return list(state["details"]["roles"])
 
 
-def who_judged(straight: JudgeOutput) -> dict[str, Any]:
-    """Return the details of a verdict that say who the referees were."""
+def who_judged(straight: Outcome) -> dict[str, Any]:
+    """Return the details of a verdict that describe the referees."""
     details = straight["verdict"]["details"]
     return {name: details[name] for name in ("roles", "personas") if name in details}
 
@@ -44,23 +50,26 @@ def who_judged(straight: JudgeOutput) -> dict[str, Any]:
 async def referee(state: AgentState, runtime: AgentRuntime[ChatEvalSettings]) -> dict[str, Any]:
     """Ask a referee for its contribution to the next turn of the discussion.
 
-    Shown: the material, the rubric, the discussion so far (or its summary), who the referee is. Argues in words;
-    asked for scores in the last turn, or in each where the settings say so.
+    Shown: the material, the rubric, the discussion so far, and the referee's role. With a
+    summarizer, summaries replace the discussion: the last one, or all of them. The referee argues
+    in words. It gives scores in the last turn, or in every turn if the settings require it.
     """
-    settings, task = runtime.settings, task_of(state)
+    settings = runtime.settings
+    task = task_of(state)
     speaker = await _speaker(state, runtime)
     turn = 1 + sum(earlier["agent"] == speaker.agent for earlier in state["transcript"])
-    # The last turn always ends in scores: the verdict is made of them.
+    # The last turn always ends with scores, because the verdict is made from them.
     last = turn == settings.turns
     scored = last or settings.score_each_turn
     others = settings.referees > 1
-    # A summarizer is somebody else, whose words even the only referee is shown.
+    # The summarizer is another agent, whose words even a single referee reads.
     alone = not others and settings.strategy != "summarizer"
     own = _own(state, runtime, speaker, others=others, last=last, scored=scored)
     history = state["transcript"]
-    if settings.strategy == "summarizer" and settings.summary == "replace":
-        latest = last_turn(history, "summarizer")
-        history = [latest] if latest else []
+    if settings.strategy == "summarizer":
+        # The turns themselves only enter the buffer that is summarized (appendix C, Algorithm 3).
+        summaries = [earlier for earlier in history if earlier["role"] == "summarizer"]
+        history = summaries if settings.summary == "append" else summaries[-1:]
     prompt = build_prompt(state, runtime.prompts, own, history, alone=alone)
     details = {**call_metadata(task), "persona": speaker.name}
     form = score_schema(task) if scored else TextSchema()
@@ -68,14 +77,16 @@ async def referee(state: AgentState, runtime: AgentRuntime[ChatEvalSettings]) ->
     return {**answer.update, "warnings": [*_alone(state), *answer.warnings]}
 
 
-async def independent_referee(state: AgentState, runtime: AgentRuntime[EnsembleSettings]) -> dict[str, Any]:
-    """Ask a referee of an ensemble for its scores; it knows of no others."""
+async def independent_referee(
+    state: AgentState, runtime: AgentRuntime[EnsembleSettings]
+) -> dict[str, Any]:
+    """Ask a referee of an ensemble for its scores; it does not know about the others."""
     answer = await runtime.ask(_verdict(state, runtime, await _speaker(state, runtime)))
     return {**answer.update, "warnings": [*_alone(state), *answer.warnings]}
 
 
 async def single_scorer(state: AgentState, runtime: AgentRuntime[SingleSettings]) -> dict[str, Any]:
-    """Ask one scorer, who has neither a role nor a discussion."""
+    """Ask one scorer without a role and a discussion."""
     return (await runtime.ask(_verdict(state, runtime))).update
 
 
@@ -88,10 +99,13 @@ def _alone(state: AgentState) -> list[str]:
     return [ONE_REFEREE.of()] if len(state["details"]["roles"]) == 1 else []
 
 
-def _verdict(state: JudgeState, runtime: AgentRuntime[Any], referee: Referee | None = None) -> Question:
+def _verdict(
+    state: JudgeState, runtime: AgentRuntime[Any], referee: Referee | None = None
+) -> Question:
     task = task_of(state)
     own = _own(state, runtime, referee, others=False, last=True, scored=True)
-    prompt, form = build_prompt(state, runtime.prompts, own), score_schema(task)
+    prompt = build_prompt(state, runtime.prompts, own)
+    form = score_schema(task)
     if referee is None:
         return Question("scorer", "scorer", 1, prompt, form, call_metadata(task))
     details = {**call_metadata(task), "persona": referee.name}
@@ -99,10 +113,16 @@ def _verdict(state: JudgeState, runtime: AgentRuntime[Any], referee: Referee | N
 
 
 def _own(
-    state: JudgeState, runtime: AgentRuntime[Any], referee: Referee | None, *, others: bool, **flags: bool
+    state: JudgeState,
+    runtime: AgentRuntime[Any],
+    referee: Referee | None,
+    *,
+    others: bool,
+    **flags: bool,
 ) -> Instruction:
-    """Render the agent's own part of the prompt: who it is, and what it is asked to do now."""
-    task, prompts = task_of(state), runtime.prompts
+    """Render the agent's own part of the prompt: its role and its current request."""
+    task = task_of(state)
+    prompts = runtime.prompts
     return prompts.instruction(
         "chateval/referee",
         role=referee.words(prompts, task, others) if referee else "",

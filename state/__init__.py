@@ -1,7 +1,7 @@
-"""Define the data of a judgement: tasks and aspects, turns, verdicts, the typed graph state, settings, errors.
+"""The data of a judgement: tasks and aspects, turns, verdicts, graph state, settings and errors.
 
-Nothing in here calls a model, reads a file (but for tables beside the code, such as the ready-made aspects) or imports
-another folder of the package.
+This package does not call models and does not import other folders of the package. It only reads
+tables next to its code, such as the ready-made aspects.
 """
 
 from .aspects import ASPECTS as ASPECTS

@@ -1,6 +1,6 @@
-"""Define what all that a caller hands in shares: a base class, types of texts, and short descriptions in its schema.
+"""Define the base class, text types and schema descriptions for all caller input.
 
-``Checked`` says what is wrong with an object in our words and names what would be right.
+``Checked`` reports invalid objects in our words and names the valid values.
 """
 
 from __future__ import annotations
@@ -21,19 +21,27 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 
 from .errors import Fault, InputError
 from .redaction import redact
-from .word_files import words_beside
 
 _TYPE = re.compile(r"[\[(]|^(float|int|str)$")
 
-_KINDS: dict[str, str] = words_beside(__file__)
-_WORDS = {kind: words for words, kinds in _KINDS.items() for kind in kinds.split()}
-"""What is wrong with a value, by pydantic's type of error; for other types, pydantic's own words are taken."""
+_WORDS: Mapping[str, str] = {
+    "missing": "is missing",
+    **dict.fromkeys(("int_parsing", "int_type", "int_from_float"), "must be a whole number"),
+    **dict.fromkeys(("float_parsing", "float_type"), "must be a number"),
+    **dict.fromkeys(("bool_parsing", "bool_type"), "must be true or false"),
+    "string_type": "must be text",
+    "string_too_short": "must not be empty",
+    "dict_type": "must be an object with a value for each name",
+    "model_type": "must be an object with a value for each field",
+    **dict.fromkeys(("list_type", "tuple_type"), "must be a list"),
+}
+"""Messages by pydantic's type of error; other types use pydantic's own message."""
 
 
 def field_docstrings(cls: type) -> Mapping[str, str]:
-    """Return what the docstrings of a class's fields say, those it inherits included, each in one line.
+    """Return the docstrings of a class's fields, also inherited ones, each on one line.
 
-    Python itself keeps none of them, and pydantic's way to them looks through all modules for each class.
+    Python itself does not store them, and pydantic searches all modules for each class.
 
     >>> field_docstrings(Checked)["called"]
     'What messages call an object of this class.'
@@ -48,10 +56,12 @@ def field_docstrings(cls: type) -> Mapping[str, str]:
 
 @cache
 def _docstrings_in(file: str) -> Mapping[str, Mapping[str, str]]:
-    """Return the docstrings of the fields of all classes in a file; none where it is not there, or may not be read."""
+    """Return the field docstrings of all classes in a file; empty if it cannot be read."""
     try:
         module = ast.parse(Path(file).read_text(encoding="utf-8"))
-    except Exception:  # packed without its source; or read on the event loop of a server, which refuses that
+    except (
+        Exception
+    ):  # packed without its source, or read on a server's event loop, which refuses that
         return {}
     words: dict[str, dict[str, str]] = {}
     for declared in (node for node in ast.walk(module) if isinstance(node, ast.ClassDef)):
@@ -63,7 +73,7 @@ def _docstrings_in(file: str) -> Mapping[str, Mapping[str, str]]:
 
 
 def for_forms(schema: JsonDict, cls: type) -> None:
-    """Shorten a schema's description to its first paragraph, which is what a form shows, and describe its fields.
+    """Shorten a schema's description to its first paragraph for forms, and describe its fields.
 
     >>> class Lamp(Checked):
     ...     '''Light a room.
@@ -82,15 +92,15 @@ def for_forms(schema: JsonDict, cls: type) -> None:
 
 
 def alternative(schema: JsonDict, cls: type) -> None:
-    """Shorten the description and require ``kind``, by which a class is told from others in a union."""
-    # With a default, pydantic's schema has ``kind`` optional, and clients would leave it out.
+    """Shorten the description and require ``kind``, which identifies a class in a union."""
+    # With a default, pydantic's schema makes ``kind`` optional, and clients would omit it.
     for_forms(schema, cls)
     required = schema.get("required")
     schema["required"] = ["kind", *(required if isinstance(required, list) else [])]
 
 
 class Checked(BaseModel):
-    """Serve as the base of tasks, aspects and settings: one that cannot be so raises ``InputError``.
+    """The base class of tasks, aspects and settings; invalid input raises ``InputError``.
 
     >>> class Lamp(Checked, extra="forbid"):
     ...     called = "a lamp"
@@ -104,7 +114,10 @@ class Checked(BaseModel):
     called: ClassVar[str] = "it"
     """What messages call an object of this class."""
     part: ClassVar[str] = "field"
-    """What messages call its parts."""
+    """The word for its parts in messages."""
+    for_callers: ClassVar[frozenset[str] | None] = None
+    """The only parts that callers of a server may choose; None: their types decide
+    (``settings/caller_rules.py``)."""
 
     def __init__(self, /, **data: Any) -> None:
         try:
@@ -114,15 +127,15 @@ class Checked(BaseModel):
 
     @classmethod
     def __pydantic_init_subclass__(cls, **_options: Any) -> None:
-        """Read the docstrings of the fields now, while files may be read: a server's event loop may refuse it later."""
+        """Read the field docstrings now, because a server's event loop may forbid file access."""
         field_docstrings(cls)
 
-    # Tells pydantic that nested objects of the class need no call of ``__init__``: the outermost one tells all faults.
+    # Tells pydantic not to call ``__init__`` for nested objects: the outermost reports all errors.
     __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
 
     @classmethod
     def model_validate(cls, obj: Any, **how: Any) -> Self:
-        """Check an object as pydantic does, and tell what is wrong with it in our words."""
+        """Check an object with pydantic, and report errors in our words."""
         try:
             return super().model_validate(obj, **how)
         except ValidationError as error:
@@ -130,12 +143,12 @@ class Checked(BaseModel):
 
     @classmethod
     def names(cls) -> list[str]:
-        """Return the names of its parts, in the order in which messages list them."""
+        """Return the names of its parts in the order of messages."""
         return list(cls.model_fields)
 
 
 def input_error(error: ValidationError, owner: type[Checked]) -> InputError:
-    """Return the faults that pydantic found in an object of this class as an error in our words."""
+    """Return pydantic's errors about an object of this class as an error in our words."""
     if isinstance(error, InputError):
         return error
     faults = [_fault(detail, owner) for detail in error.errors(include_url=False)]
@@ -143,9 +156,9 @@ def input_error(error: ValidationError, owner: type[Checked]) -> InputError:
 
 
 def field_path(place: Sequence[str | int]) -> tuple[str | int, ...]:
-    """Return the names and indices that lead to a field, out of the place that pydantic gives for an error.
+    """Return the names and indices that lead to a field, from the place in pydantic's error.
 
-    Where a field may have one of several types, pydantic puts the type that it tried into the place.
+    If a field may have one of several types, pydantic adds the type that it tried to the place.
 
     >>> field_path(("human", "fluency", "list[float]")), field_path(("human", "function-before[as_text(), str]"))
     (('human', 'fluency'), ('human',))
@@ -161,8 +174,9 @@ def _fault(detail: ErrorDetails, owner: type[Checked]) -> Fault:
 
 
 def _words(detail: ErrorDetails, where: tuple[str | int, ...], owner: type[Checked]) -> str:
-    kind, context = detail["type"], detail.get("ctx", {})
-    if "words" in context:  # told already, by the class of an object inside
+    kind = detail["type"]
+    context = detail.get("ctx", {})
+    if "words" in context:  # already reported by the class of a nested object
         return str(context["words"])
     if kind == "extra_forbidden":
         return _unknown(where, owner)
@@ -175,8 +189,9 @@ def _words(detail: ErrorDetails, where: tuple[str | int, ...], owner: type[Check
 
 
 def _merged(faults: list[Fault]) -> list[Fault]:
-    """Merge what is wrong with a field as one type and as another; what is wrong inside of it says more than both."""
-    # ``roles=[{"name": "Nurse"}]`` is no text, and its first entry no name: the entry lacks a description.
+    """Merge errors about a field as different types; errors inside it are more specific."""
+    # ``roles=[{"name": "Nurse"}]`` is not a text, and its first entry not a name, but the entry
+    # lacks a description.
     merged: dict[tuple[str | int, ...], Fault] = {}
     for fault in faults:
         if any(other.where[: len(fault.where)] == fault.where != other.where for other in faults):
@@ -186,10 +201,15 @@ def _merged(faults: list[Fault]) -> list[Fault]:
             both = f"{before.words} or {fault.words.removeprefix('must be ')}"
             merged[fault.where] = before._replace(words=both)
     for where, fault in merged.items():
-        # The value is quoted, unless the words do, or there is none.
-        if fault.kind not in ("missing", "extra_forbidden", "value_error") and ", got " not in fault.words:
+        # The value is quoted unless the message quotes it, or there is none.
+        if (
+            fault.kind not in ("missing", "extra_forbidden", "value_error")
+            and ", got " not in fault.words
+        ):
             wrong, mark, meant = fault.words.partition("; did you mean")
-            merged[where] = fault._replace(words=f"{wrong}, got {shortened(fault.value)}{mark}{meant}")
+            merged[where] = fault._replace(
+                words=f"{wrong}, got {shortened(fault.value)}{mark}{meant}"
+            )
     return [*merged.values()]
 
 
@@ -201,19 +221,25 @@ def _classes(annotation: Any) -> Iterator[type[Checked]]:
 
 
 def _unknown(where: tuple[str | int, ...], owner: type[Checked]) -> str:
-    """Say of an unknown field, at this place in an object of class ``owner``, what it may have been meant for."""
+    """Suggest a known field for an unknown one at this place in an object of class ``owner``."""
     *outer, name = map(str, where)
     holder = owner
     for part in outer:
         field = holder.model_fields.get(part)
         holder = next(_classes(field.annotation), holder) if field else holder
-    names, about = holder.names(), holder.model_fields
-    # A field of a single value, such as the kind of a task, is never what was meant.
-    single = {n for n in names if get_origin(a := about[n].annotation) is Literal and len(get_args(a)) == 1}
+    names = holder.names()
+    about = holder.model_fields
+    # A field with a single value, such as the kind of a task, is never meant.
+    single = {
+        n
+        for n in names
+        if get_origin(a := about[n].annotation) is Literal and len(get_args(a)) == 1
+    }
     free = [known for known in names if known not in single]
     words = field_docstrings(holder)
     described = {known: about[known].description or words.get(known, "") for known in free}
-    meant = did_you_mean(name, names, described)
+    # For two letters, one in common is a lot: ``nn`` was meant as ``n``.
+    meant = did_you_mean(name, names, described, cutoff=0.6 if len(name) < 4 else 0.75)
     its = " Its" if meant else "; its"
     return f"is not a {holder.part} of {holder.called}{meant}{its} {holder.part}s are {', '.join(names)}"
 
@@ -221,18 +247,20 @@ def _unknown(where: tuple[str | int, ...], owner: type[Checked]) -> str:
 def did_you_mean(
     wrong: str, names: Sequence[str], about: Mapping[str, str] | None = None, cutoff: float = 0.75
 ) -> str:
-    """Name what was probably meant: the name that is spelt alike, or the one whose description has the word."""
+    """Suggest the name that is spelt alike, or whose description contains the word."""
     meant = difflib.get_close_matches(wrong.lower(), names, n=1, cutoff=cutoff)
     if not meant and about:
         words = {word.rstrip("s") for word in wrong.lower().split("_") if len(word) > 3}
         meant = [
-            name for name in about if words & {w.rstrip("s") for w in re.findall(r"\w+", about[name].lower())}
+            name
+            for name in about
+            if words & {w.rstrip("s") for w in re.findall(r"\w+", about[name].lower())}
         ]
     return f"; did you mean {meant[0]}?" if meant else ""
 
 
 def listed(names: Iterable[str], wrong: str) -> str:
-    """List the names that there are, and say which of them a wrong one was probably meant for.
+    """List the valid names, and suggest the one that a wrong name was probably meant for.
 
     >>> listed(["demo", "summeval"], "sumeval")
     'demo, summeval; did you mean summeval?'
@@ -242,18 +270,18 @@ def listed(names: Iterable[str], wrong: str) -> str:
 
 
 def shortened(value: Any) -> str:
-    """Show a value as Python writes it, cut to a length that a message can hold.
+    """Return a value as Python writes it, cut to a length that fits into a message.
 
     >>> shortened("a" * 100)
     "'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa ..."
     """
-    # Redacted before it is cut, since half a key is no longer known for one.
+    # Redacted before cutting, because half a key is not recognized.
     shown = redact(repr(value))
     return shown if len(shown) <= 60 else f"{shown[:60]} ..."
 
 
 def fields_in(value: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the name and the value of each field in plain data, at any depth, those of an object before what is inside.
+    """Yield the fields of plain data at any depth, those of an object before nested ones.
 
     >>> [name for name, _ in fields_in({"a": [{"b": 1}], "c": {"d": 2}})]
     ['a', 'c', 'b', 'd']
@@ -261,30 +289,36 @@ def fields_in(value: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(value, Mapping):
         for name, inner in value.items():
             yield str(name), inner
-    for inner in value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ():
+    for inner in (
+        value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
+    ):
         yield from fields_in(inner)
 
 
 LONGEST_TEXT = 10_000_000
-"""In characters: more than any model reads."""
+"""Characters: more than any model reads."""
 
 
 def _encodable(text: str) -> str:
     if len(text) > LONGEST_TEXT:
-        raise ValueError(f"has {len(text):,} characters, but a text may have at most {LONGEST_TEXT:,}")
+        raise ValueError(
+            f"has {len(text):,} characters, but a text may have at most {LONGEST_TEXT:,}"
+        )
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
-        raise ValueError(f"not valid Unicode at character {error.start} ({error.reason})") from error
+        raise ValueError(
+            f"not valid Unicode at character {error.start} ({error.reason})"
+        ) from error
     return text
 
 
 Text = Annotated[str, AfterValidator(_encodable)]
-"""A string that can be encoded as UTF-8, and so sent: one without lone surrogates, and of bounded length."""
+"""A string of limited length that can be encoded as UTF-8: without lone surrogates."""
 
 
 def is_blank(text: str) -> bool:
-    """Tell whether a text shows nothing: spaces, line breaks, and characters without width or mark.
+    """Return whether a text shows nothing: spaces, line breaks, characters without width or mark.
 
     >>> is_blank(" \\n\\u200b"), is_blank("?")
     (True, False)
@@ -299,16 +333,19 @@ def _filled(text: str) -> str:
 
 
 FilledText = Annotated[Text, AfterValidator(_filled), Field(json_schema_extra={"minLength": 1})]
-"""A text that shows something: a model that is asked about nothing would answer all the same."""
+"""A text that is not blank: a model would answer even if it is asked about nothing."""
 
 OptionalText = Annotated[
-    Text | None, BeforeValidator(lambda text: None if isinstance(text, str) and is_blank(text) else text)
+    Text | None,
+    BeforeValidator(lambda text: None if isinstance(text, str) and is_blank(text) else text),
 ]
-"""A text that may be left out, as a form does by sending an empty one."""
+"""An optional text; a form omits it by sending an empty one."""
 
 
 def parts(separators: str) -> Callable[[Any], Any]:
-    """Return a function that splits a text at these characters, as a command line gives a list; else nothing changes.
+    """Return a function that splits a text at these characters, for lists on a command line.
+
+    Other values stay unchanged.
 
     >>> parts(",")("gap, unresolved"), parts(",")(["gap"])
     (['gap', 'unresolved'], ['gap'])

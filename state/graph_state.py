@@ -1,6 +1,7 @@
-"""Define the output and the state that all protocols' graphs have, and the reducers of the state.
+"""The output and the state of all protocols' graphs, and the reducers of the state.
 
-Everything in the state is plain JSON: checkpointers warn about pydantic objects and may refuse them.
+Everything in the state is plain JSON, because checkpointers warn about pydantic objects and may
+refuse them.
 """
 
 from __future__ import annotations
@@ -19,18 +20,18 @@ T = TypeVar("T")
 StateT = TypeVar("StateT", bound=Mapping[str, Any])
 EXAMPLE = '[{"id": "critic:1", "content": "NO ISSUE", "value": true}]'
 FIXED = ("agent", "role", "round", "order")
-"""What an edit of a turn cannot change: who spoke, and when."""
+"""The fields of a turn that an edit cannot change."""
 _NEEDED = ("agent", "role", "round", "content")
-"""What a new turn has."""
+"""The required fields of a new turn."""
 
 
 def as_json(_before: Any, new: Any) -> Any:
-    """Reduce to the new value, with a pydantic object turned into plain JSON."""
+    """Return the new value, with a pydantic object converted to plain JSON."""
     return new.model_dump(mode="json") if isinstance(new, BaseModel) else new
 
 
 def merge(before: dict[str, Any] | None, new: dict[str, Any] | None) -> dict[str, Any]:
-    """Reduce to a dict of both arguments' entries, the new ones winning; ``None`` empties it.
+    """Merge the entries of both arguments, with priority for the new ones; ``None`` clears them.
 
     >>> merge({"a": 1}, {"b": 2}), merge({"a": 1}, None)
     ({'a': 1, 'b': 2}, {})
@@ -39,7 +40,7 @@ def merge(before: dict[str, Any] | None, new: dict[str, Any] | None) -> dict[str
 
 
 def latest(before: int | None, new: int | None) -> int:
-    """Reduce to the higher number, since several agents of a round may count it at once; ``None`` begins anew at 0.
+    """Return the higher number, because several agents may set it at once; ``None`` resets it.
 
     >>> latest(1, 2), latest(2, 1), latest(3, None)
     (2, 2, 0)
@@ -48,7 +49,7 @@ def latest(before: int | None, new: int | None) -> int:
 
 
 def append(before: Sequence[T] | None, new: Iterable[T] | None) -> list[T]:
-    """Reduce to a list of the entries before, then the new ones; ``None`` empties it. Neither argument is changed.
+    """Append the new entries to those before; ``None`` clears the list. No argument is changed.
 
     >>> append([1], [2, 3]), append([1], None)
     ([1, 2, 3], [])
@@ -56,14 +57,17 @@ def append(before: Sequence[T] | None, new: Iterable[T] | None) -> list[T]:
     return [] if new is None else [*(before or ()), *new]
 
 
-def merge_turns(before: Sequence[Turn] | None, new: Iterable[Mapping[str, Any]] | None) -> list[Turn]:
-    """Reduce to the turns before, then the new ones; a turn with a known id replaces that turn where it stands.
+def merge_turns(
+    before: Sequence[Turn] | None, new: Iterable[Mapping[str, Any]] | None
+) -> list[Turn]:
+    """Append new turns to those before; a turn with a known id replaces that turn in place.
 
-    Such a turn may hold the changed fields alone, ``{"id": "critic:1", "content": "NO ISSUE", "value": True}``: the
-    others are kept. ``None`` empties the transcript. Neither argument is changed.
+    A replacing turn may contain only the changed fields: ``{"id": "critic:1", "content": "NO
+    ISSUE", "value": True}``. The other fields stay. ``None`` clears the transcript. No argument is
+    changed.
 
     Raises:
-        ValueError: a change of a turn that does not exist, or a value of another type than the turn can have.
+        ValueError: a change of a turn that does not exist, or a value of the wrong type.
 
     >>> from jurygraph.state.transcript import turn_without_model
     >>> before = turn_without_model(1, "critic", "critic", "Too high.", False)
@@ -72,13 +76,15 @@ def merge_turns(before: Sequence[Turn] | None, new: Iterable[Mapping[str, Any]] 
     """
     if new is None:
         return []
-    # A dict first: this is asked at every node, and what else is a mapping takes long to find out.
-    if not (isinstance(new, list | tuple) and all(isinstance(change, (dict, Mapping)) for change in new)):
+    # Test for ``dict`` first: this runs at every node, and the test for other mappings is slow.
+    if not (
+        isinstance(new, list | tuple) and all(isinstance(change, (dict, Mapping)) for change in new)
+    ):
         raise ValueError(f"transcript takes a list of turns, such as {EXAMPLE}, not {new!r}")
     turns: list[Turn] = []
     for turn in before or ():
         turns.append(turn if "id" in turn else _numbered(turn, turns))
-    # By id, so that an edit takes the place of its turn and no other turn moves.
+    # Look turns up by id, so that an edit replaces its turn and no other turn moves.
     places = {turn["id"]: place for place, turn in enumerate(turns)}
     for change in new:
         place = places.get(str(change.get("id")))
@@ -86,9 +92,12 @@ def merge_turns(before: Sequence[Turn] | None, new: Iterable[Mapping[str, Any]] 
             turns[place] = _replaced(turns[place], change)
         else:
             if missing := [key for key in _NEEDED if key not in change]:
-                lacks = f"(For a new turn, {', '.join(missing)} would be missing.)"
                 known = ", ".join(places) or "none yet"
-                raise ValueError(f"no turn has the id {change.get('id')!r}; the ids are {known}. {lacks}")
+                raise ValueError(
+                    f"no turn has the id {change.get('id')!r}; "
+                    f"the ids are {known}. (For a new turn, {', '.join(missing)} "
+                    "would be missing.)"
+                )
             turn = cast("Turn", {"value": None, **NO_CALLS, **change})
             turn = turn if "id" in turn else _numbered(turn, turns)
             places[turn["id"]] = len(turns)
@@ -97,39 +106,54 @@ def merge_turns(before: Sequence[Turn] | None, new: Iterable[Mapping[str, Any]] 
 
 
 def _numbered(turn: Turn, before: Iterable[Turn]) -> Turn:
-    """Give an id to a turn that has none, as that of an agent which made it itself."""
-    agent, order = turn["agent"], turn.get("order")
+    """Add an id to a turn that has none, such as one that an agent made itself."""
+    agent = turn["agent"]
+    order = turn.get("order")
     earlier = sum((other["agent"], other.get("order")) == (agent, order) for other in before)
     return {**turn, "id": turn_id(agent, earlier + 1, order)}
 
 
 def _replaced(turn: Turn, change: Mapping[str, Any]) -> Turn:
-    """Return a turn with what an edit changes: its words, or its value by one of the same type and on its scale."""
+    """Apply an edit to a turn: new content, or a value of the same type on its scale."""
     merged = cast("Turn", {**turn, **change})
     fixed = [k for k in change if k in FIXED and change[k] != turn.get(k)]
     if unknown := fixed or [k for k in change if k not in Turn.__annotations__]:
-        named = f"{', '.join(unknown)} of the turn {turn['id']}"
-        raise ValueError(f"{named} cannot be edited: edit its content or value")
+        raise ValueError(
+            f"{', '.join(unknown)} of the turn {turn['id']} cannot be edited: edit its content or value"
+        )
     if not isinstance(merged["content"], str):
-        raise ValueError(f"the content of the turn {turn['id']} must be text, got {merged['content']!r}")
-    before, value, scale = turn["value"], merged["value"], merged.get("scale")
-    # An edit that says and means the same is none.
+        raise ValueError(
+            f"the content of the turn {turn['id']} must be text, got {merged['content']!r}"
+        )
+    before = turn["value"]
+    value = merged["value"]
+    scale = merged.get("scale")
+    # An edit with the same content and value changes nothing.
     if (merged["content"], value) == (turn["content"], before):
         return merged
     kind = _kind_of(value)
-    # A reply that could not be read has no value; a person may give the one that it should have had.
-    fits = kind == _kind_of(before) or (before is None and (scale is not None or value in ("1", "2", "tie")))
+    # An unreadable reply has no value. A human may add the value.
+    fits = kind == _kind_of(before) or (
+        before is None and (scale is not None or value in ("1", "2", "tie"))
+    )
     numbers: Any = value if kind == "pair" else [value] if kind == "number" else []
     if not (fits and all(scale is None or scale[0] <= number <= scale[1] for number in numbers)):
         wanted = _wanted(before, scale)
-        raise ValueError(f"the turn {turn['id']} cannot have the value {value!r}: it takes {wanted}")
+        raise ValueError(
+            f"the turn {turn['id']} cannot have the value {value!r}: it takes {wanted}"
+        )
+    if value is not None:
+        # A human has voted for a member whose call failed.
+        merged = cast(
+            "Turn", {key: kept for key, kept in merged.items() if key not in ("problem", "fault")}
+        )
     return {**merged, "edited": True}
 
 
 def _kind_of(value: Any) -> str:
     if isinstance(value, list | tuple):
         return "pair" if [*map(_kind_of, value)] == ["number"] * 2 else "other"
-    # The type itself, since True is an ``int`` to ``isinstance``.
+    # Compare the type itself, because ``isinstance(True, int)`` is true.
     return "number" if type(value) in (int, float) else type(value).__name__
 
 
@@ -142,23 +166,47 @@ def _wanted(before: Any, scale: Sequence[float] | None) -> str:
 
 @cache
 def _verdict_schema() -> dict[str, Any]:
-    # LangGraph evaluates the annotations below for each graph that is built; making this schema takes milliseconds.
+    # LangGraph evaluates the annotations below for each graph. Making this schema takes
+    # milliseconds.
     return Verdict.model_json_schema()
 
 
-class JudgeOutput(TypedDict):
-    """The output of every protocol.
-
-    It is narrow on purpose: a sub-graph that returned a key with a reducer which its parent shares would double the
-    parent's history.
-    """
+class Outcome(TypedDict):
+    """A verdict and its turns: the part of a judge's output that wrappers need."""
 
     verdict: Annotated[dict[str, Any], WithJsonSchema(_verdict_schema())]
     transcript: Annotated[list[Turn], Field(description="Every agent's turns, in order.")]
 
 
+class JudgeOutput(Outcome):
+    """The output of every protocol and wrapper; ``scores`` and ``round`` are those of the verdict.
+
+    It is intentionally small: if a sub-graph returned a key whose reducer its parent shares, the
+    parent's history would be doubled. None of these keys is in the input, so a judge only returns
+    its own results.
+    """
+
+    scores: Annotated[
+        list[Score], Field(description="The score, or the pair of scores, after each round.")
+    ]
+    round: Annotated[int, Field(description="The last round, from 1.")]
+
+
+def outcome_of(output: Mapping[str, Any]) -> JudgeOutput:
+    """Return a judge's output with scores and round from its verdict, which others may leave out.
+
+    The verdict itself is checked where it is used.
+    """
+    verdict = output["verdict"]
+    scores = verdict.get("score_by_round") or []
+    rounds = verdict.get("rounds") or 0
+    return JudgeOutput(
+        verdict=verdict, transcript=output["transcript"], scores=scores, round=rounds
+    )
+
+
 class GraphState(TypedDict):
-    """What the state of every graph that judges has; that of a wrapper gathers the turns of its judges as they end."""
+    """The state of every judging graph; a wrapper's state collects the turns of its judges."""
 
     task: Annotated[dict[str, Any], as_json]
     transcript: Annotated[list[Turn], merge_turns]
@@ -170,11 +218,12 @@ class GraphState(TypedDict):
 class JudgeState(GraphState):
     """The state of a protocol's graph while it judges.
 
-    The transcript is what counts: ``scores`` (the score or pair after each round) and ``round`` follow from it, and are
-    brought up to date before every node and behind it, so that an edited turn counts. ``orders`` are the orders
-    in which the answers are shown: ``[1]`` as in the task, ``[1, 2]`` where a comparison is held in both. ``settings``
-    are those that the run's context set: a thread that is resumed without a context goes on with them. ``details``
-    holds what only this protocol has. ``prepare`` sets all keys; ``conclude`` makes ``verdict`` of the others.
+    The transcript is decisive: ``scores`` (the score or pair after each round) and ``round`` are
+    computed from it before and after every node, so that an edited turn counts. ``orders`` are the
+    orders in which the answers are shown: ``[1]`` as in the task, ``[1, 2]`` for a comparison in
+    both orders. ``settings`` are those of the run's context, with which a thread is resumed.
+    ``details`` has the protocol's own data. ``prepare`` sets all keys, and ``conclude`` makes
+    ``verdict`` from the others.
     """
 
     settings: NotRequired[dict[str, Any]]
@@ -184,9 +233,9 @@ class JudgeState(GraphState):
 
 
 class AgentState(JudgeState):
-    """What an agent sees that is asked side by side with others: its name, and the state in its order of the answers.
+    """The state for one of several parallel agents: its name, and the state in its answer order.
 
-    ``order`` is set where there are two.
+    ``order`` is set if there are two orders.
     """
 
     agent: str
@@ -201,10 +250,12 @@ _REDUCERS: Mapping[str, Callable[[Any, Any], Any]] = {
 
 
 def updated(state: StateT, update: Mapping[str, Any]) -> StateT:
-    """Return the state as LangGraph makes it of the update of one node.
+    """Return the state after one node's update, as LangGraph computes it.
 
     >>> updated({"round": 1, "details": {"a": 1}}, {"round": 2, "details": {"b": 2}})
     {'round': 2, 'details': {'a': 1, 'b': 2}}
     """
-    reduced = {k: _REDUCERS[k](state.get(k), new) if k in _REDUCERS else new for k, new in update.items()}
+    reduced = {
+        k: _REDUCERS[k](state.get(k), new) if k in _REDUCERS else new for k, new in update.items()
+    }
     return cast("StateT", {**state, **reduced})

@@ -1,17 +1,18 @@
-"""Define the ``Protocol`` record: all that the rest of the package knows of a protocol.
+"""The ``Protocol`` record: everything that the rest of the package knows about a protocol.
 
-Runs, estimates, replays, reports and sweeps ask this record and name no protocol. Every field after ``calls`` has a
-default, so that a protocol which sets none of them works everywhere; what a field adds is said where it is defined.
-Ranges, with which a protocol predicts its calls before any is made, come first.
+Runs, estimates, replays, reports and sweeps read this record and do not name protocols. Every field
+after ``calls`` has a default with which a protocol works everywhere. The ranges for predicting
+calls come first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar, get_args
 
+from .citations import Citation
 from .errors import UsageError
 from .settings import Settings, SettingsT
 from .tasks import TaskKind
@@ -22,7 +23,7 @@ Number = TypeVar("Number", int, float)
 
 @dataclass(frozen=True)
 class Range(Generic[Number]):
-    """Hold a lower and an upper bound of a quantity: calls, tokens, dollars.
+    """A lower and an upper bound of a quantity: calls, tokens, dollars.
 
     >>> Range(1, 5) + Range(1, 4)
     Range(least=2, most=9)
@@ -49,18 +50,19 @@ CallRange = Range[int]
 CallsByRole = Mapping[str, CallRange]
 """The calls of each role.
 
-All roles reach their lower bounds in the same verdict, and their upper ones too: so sums of the bounds are exact.
+All roles reach their lower bounds in the same verdict, and their upper ones too, so sums of the
+bounds are exact.
 """
 
 Can = Callable[[str, str], bool]
-"""``can(role, what)``: whether the role's model returns several replies to a request (``"n"``), or ``"logprobs"``."""
+"""``can(role, what)``: whether the role's model returns several replies (``n``) or ``logprobs``."""
 
 CountCalls = Callable[[SettingsT, TaskKind, Can], CallsByRole]
-"""A function from the bound settings, the kind of task, and what the models can do, to the calls of each role."""
+"""Returns each role's calls from the bound settings, the task's kind and the models' abilities."""
 
 
 def exactly(number: int) -> CallRange:
-    """Return the range of a number of calls that is known.
+    """Return the range of a fixed number of calls.
 
     >>> exactly(3)
     Range(least=3, most=3)
@@ -69,12 +71,12 @@ def exactly(number: int) -> CallRange:
 
 
 def sampled(size: int, several: bool) -> CallRange:
-    """Return the number of calls that it takes to get several replies to one question.
+    """Return the number of calls for several replies to one question.
 
     Args:
-        size: how many replies.
-        several: whether the model can be asked for all of them in one request. Some servers then return fewer, and
-            the rest takes calls of its own: hence the upper bound.
+        size: the number of replies.
+        several: whether the model can return all of them in one request. Some servers return fewer,
+            and the others take calls of their own: hence the upper bound.
 
     >>> sampled(20, several=True), sampled(20, several=False)
     (Range(least=1, most=20), Range(least=20, most=20))
@@ -88,17 +90,19 @@ def total(calls: Iterable[CallRange]) -> CallRange:
     >>> total([exactly(2), CallRange(0, 1)])
     Range(least=2, most=3)
     """
-    # ``sum`` would start from the number 0, to which no range can be added.
+    # ``sum`` would start from the number 0, to which a range cannot be added.
     return sum(calls, start=exactly(0))
 
 
 @dataclass(frozen=True)
 class Replay:
-    """Say what a protocol needs to be run again on recorded replies.
+    """The parts of a protocol that a replay of recorded replies needs.
 
     Attributes:
-        settings: returns, for a number of recorded samples, the settings with which no other replies are asked for.
-        fixed: settings that decide what agents are told; a replay refuses other values than the recorded ones.
+        settings: returns the settings for a number of recorded samples, with which no other replies
+            are needed.
+        fixed: settings that change the agents' prompts; a replay refuses other values than the
+            recorded ones.
     """
 
     settings: Callable[[int], Mapping[str, Any]] = lambda _samples: {}
@@ -107,13 +111,13 @@ class Replay:
 
 @dataclass(frozen=True)
 class Ensemble:
-    """Say how a protocol of several judges who do not talk is made of any size.
+    """The rules for ensembles of any size of a protocol with several judges that do not talk.
 
     Attributes:
-        single: the protocol that is one such judge alone; a run that repeats it holds ensembles, too.
-        settings: returns the settings of an ensemble of a number of judges; with ``True``, of judges
-            that are all alike, so that the first k of them are the ensemble of k.
-        alike: tells of the settings of a run whether its judges are.
+        single: the protocol of a single such judge; a run that repeats it contains ensembles too.
+        settings: returns the settings of an ensemble of a number of judges; with ``True``, of equal
+            judges, so that the first k of them are the ensemble of k.
+        alike: returns whether the judges of a run with these settings are equal.
     """
 
     single: str
@@ -123,19 +127,19 @@ class Ensemble:
 
 @dataclass(frozen=True)
 class Ablation:
-    """Describe an experiment of a protocol's paper as a ready-made sweep, in plain data.
+    """An experiment of a protocol's paper as a ready-made sweep, in plain data.
 
     Attributes:
-        name: its name as ``jurygraph sweep --plan`` takes it.
+        name: its name for ``jurygraph sweep --plan``.
         question: the question that it answers.
         source: the paper, and its section, table or figure.
-        axes: what varies: the name of an axis to its values. A list varies the setting of that name; a mapping gives
-            each label the settings that stand for it (``protocol`` among them, where protocols are compared).
-        data: names of datasets that fit, the source's own first.
-        kind: the kind of task it is for; ``None`` is any.
-        across: the axis whose values stand beside each other in the source's table, if any.
-        along: the axis that the figure runs along; ``None`` is the first.
-        by_category: whether the items' categories are told apart.
+        axes: the values of each axis by its name. A list varies the setting of that name; a mapping
+            gives the settings for each label (including ``protocol`` in a comparison of protocols).
+        data: names of suitable datasets, the source's own first.
+        kind: the required kind of task; ``None`` is any.
+        across: the axis whose values are columns of the source's table, if any.
+        along: the x axis of the figure; ``None`` is the first axis.
+        by_category: whether the items' categories are separated.
         extras: names of further columns.
     """
 
@@ -153,34 +157,40 @@ class Ablation:
 
 @dataclass(frozen=True)
 class Protocol(Generic[SettingsT]):
-    """Hold what the rest of the package knows of a protocol; a module in ``graphs`` that has one is registered.
+    """The record of a protocol; a module in ``graphs`` with such a record is registered.
 
     Attributes:
         name: its name on the command line and in results.
-        summary: what it does, in a line.
-        source: the paper, and the section where it is not the whole.
-        kinds: kinds of task that it takes.
-        roles: roles that can have a model of their own.
+        summary: a description in one line.
+        source: the paper, and the section if it is not the whole paper.
+        kinds: the kinds of task that it takes.
+        roles: the roles that can have a model.
         settings: its settings class.
-        prompts: folders of the templates that it uses.
-        calls: how many model calls a verdict takes, least and most, role by role; repairs come on top.
-        calls_once: calls that serve all verdicts of a run on one aspect, and are made with the first of them.
-        templates: the folder on disk that holds the folders of ``prompts`` which are not bundled; ``None`` where all
-            are. A protocol of another package says ``Path(__file__).parent / "prompts"``.
-        role_kinds: what the turns of its roles do to the verdict; a role left out ``scores``.
-        number_only_roles: roles that answer with a number and no words around it, so that their replies are short.
-        pauses_for_person: from settings to the one that makes it wait for a person, such as
-            ``on_unresolved=human``; empty where it never waits. A batch refuses to wait.
-        may_end_unresolved: from settings to whether it can end at its last round (``stop_reason`` is ``max_rounds``).
-        replay: how it is run again on recorded replies.
-        ensemble: for a protocol of judges who do not talk: how smaller and greater ones are made.
-        is_baseline: whether it is a judge alone, from which gains are measured where nobody names a base.
-        score_gaps: whether both answers have a total after each round (``by_round``) or once (``once``), so that the
-            gap between them can be followed.
-        agents: from settings to how many speak at a node, where there are several; drawings say it.
-        phases: of a node at which nobody speaks and all meet, which outcomes can follow on each node that leads to it;
-            drawings show the phases in its place.
-        ablations: ready-made sweeps; those of the bundled protocols are data of ``eval.experiments``.
+        prompts: the folders of the templates that it uses.
+        calls: the minimum and maximum of model calls for a verdict, by role, without repairs.
+        calls_once: calls that serve all verdicts of a run on one aspect, and are made with the
+            first.
+        templates: the folder with those folders of ``prompts`` that are not bundled; ``None`` if
+            all are. A protocol of another package uses ``Path(__file__).parent / "prompts"``.
+        role_kinds: the effect of each role's turns on the verdict; by default ``scores``.
+        number_only_roles: roles that answer with only a number, so that their replies are short.
+        pauses_for_person: returns, from the settings, the setting that makes it wait for a human,
+            such as ``on_unresolved=human``; empty if it never waits. A batch refuses to wait.
+        may_end_unresolved: returns, from the settings, whether it can end at its last round
+            (``stop_reason`` is ``max_rounds``).
+        replay: the parts that a replay of recorded replies needs.
+        ensemble: the rules for smaller and larger ensembles, for judges that do not talk.
+        is_baseline: whether it is a single judge, the default base for gains.
+        score_gaps: whether both answers have a total after each round (``by_round``) or once
+            (``once``), so that reports can show the gap between them.
+        agents: returns, from the settings, the number of agents at each node with several, for
+            drawings.
+        phases: for a node without an agent at which all meet: the possible outcomes after each
+            preceding node. Drawings show these phases instead of the node.
+        impossible: returns, from the settings, the outcomes of routing that cannot occur. A drawing
+            with these settings leaves them out, with the nodes that only they lead to.
+        ablations: ready-made sweeps; those of the bundled protocols are in ``eval.experiments``.
+        citation: the paper to cite for it, with its address and BibTeX entry.
     """
 
     name: str
@@ -203,32 +213,41 @@ class Protocol(Generic[SettingsT]):
     score_gaps: Literal["none", "once", "by_round"] = "none"
     agents: Callable[[SettingsT], Mapping[str, int]] = lambda _settings: {}
     phases: Mapping[str, Mapping[str, Sequence[str]]] = field(default_factory=dict)
+    impossible: Callable[[SettingsT], Collection[str]] = lambda _settings: ()
     ablations: tuple[Ablation, ...] = ()
+    citation: Citation | None = None
 
     @property
     def about(self) -> str:
-        """What it does, where it comes from and which tasks it takes, in two sentences; Studio shows it."""
+        """Its summary, source and kinds of task in two sentences, for Studio."""
         what = f"{self.summary[0].upper()}{self.summary[1:]}"
         return f"{what}; {self.source}. Takes {' and '.join(self.kinds)} tasks."
 
     def most_calls(self, settings: SettingsT, *kinds: TaskKind) -> int:
-        """Return the most calls that a verdict takes, repairs aside, by models that give one reply to a request.
+        """Return the maximum of calls for a verdict, without repairs, at one reply per request.
 
-        Of several kinds of task (all that it takes, where none is named), those of the kind with the fewest.
+        For several kinds of task (by default, all that it takes), use the kind with the fewest
+        calls.
         """
 
         def of_kind(kind: TaskKind) -> int:
             counts = (self.calls, self.calls_once)
-            return sum(total(count(settings, kind, lambda *_: False).values()).most for count in counts)
+            return sum(
+                total(count(settings, kind, lambda *_: False).values()).most for count in counts
+            )
 
         return min(map(of_kind, kinds or self.kinds))
 
     def __post_init__(self) -> None:
         if isinstance(self.kinds, str) or isinstance(self.roles, str):
-            raise UsageError(f"{self.name}: kinds and roles must be tuples, such as kinds=('score',)")
+            raise UsageError(
+                f"{self.name}: kinds and roles must be tuples, such as kinds=('score',)"
+            )
         if wrong := set(self.role_kinds.values()) - set(get_args(RoleKind)):
             known = ", ".join(get_args(RoleKind))
-            raise UsageError(f"{self.name}: role_kinds has {wrong.pop()!r}; a role is one of {known}")
-        # What is wrong with a setting is told where the class alone is known, in the protocol's name.
+            raise UsageError(
+                f"{self.name}: role_kinds has {wrong.pop()!r}; a role is one of {known}"
+            )
+        # Messages about a setting use the protocol's name, even if only the class is known.
         if self.settings is not Settings:
             self.settings.called = self.name

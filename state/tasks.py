@@ -1,6 +1,6 @@
-"""Define what is judged: one text on one aspect (a score task), or two answers to one question (a compare task).
+"""Tasks: one text on one aspect (score task), or two answers to one question (compare task).
 
-The inputs of the graphs, at the end, hold one or the other, each with an example that runs.
+The inputs of the graphs are at the end, each with an example that runs.
 """
 
 from __future__ import annotations
@@ -10,7 +10,15 @@ from contextlib import suppress
 from contextvars import ContextVar
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BeforeValidator, ConfigDict, Field, ValidationInfo, model_validator, with_config
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    model_validator,
+    with_config,
+)
 from pydantic_core import PydanticCustomError
 from typing_extensions import TypedDict
 
@@ -18,13 +26,12 @@ from .aspects import ASPECTS, Aspect, check_scale, find_aspect
 from .checked import Checked, FilledText, OptionalText, alternative, shortened
 from .conversations import as_text, is_conversation, read_conversation
 from .errors import Fault, InputError, UsageError
-from .media import Media
-from .word_files import words_beside
+from .media import MOST_MEDIA, Media, media_fault
 
 TaskKind = Literal["score", "compare"]
 
 DEFAULT_CRITERIA = ("helpfulness", "relevance", "accuracy", "level of detail")
-"""The criteria on which two answers are compared unless the task says otherwise (ChatEval, section 3.1)."""
+"""The default criteria for comparing two answers (ChatEval, section 3.1)."""
 
 
 def _messages_as_text(value: Any, info: ValidationInfo) -> Any:
@@ -33,19 +40,22 @@ def _messages_as_text(value: Any, info: ValidationInfo) -> Any:
     return value
 
 
-TEXTS = ("source", "fact", "candidate", "question", "reference", "answer_1", "answer_2")
-"""The fields of tasks that are texts, in the order of reading."""
+TEXTS = ("source", "question", "context", "fact", "reference", "candidate", "answer_1", "answer_2")
+"""The fields of tasks that are texts, in reading order."""
 
 
 def texts_of(fields: Any) -> Any:
-    """Return the fields of an object with messages in them as texts, and with images and files under ``media``.
+    """Return an object's fields with messages as texts, and images and files under ``media``.
 
-    What cannot be read is left for the field's own validator, which says what is wrong with it.
+    Unreadable values stay unchanged, and the field's own validator describes the problem.
     """
-    # Most tasks are made of texts alone.
-    if not isinstance(fields, Mapping) or all(isinstance(fields.get(name), str | None) for name in TEXTS):
+    # Most tasks only contain texts.
+    if not isinstance(fields, Mapping) or all(
+        isinstance(fields.get(name), str | None) for name in TEXTS
+    ):
         return fields
-    read, media = dict(fields), dict(fields.get("media") or {})
+    read = dict(fields)
+    media = dict(fields.get("media") or {})
     for name in TEXTS:
         value = fields.get(name)
         if not isinstance(value, str) and is_conversation(value):
@@ -55,16 +65,31 @@ def texts_of(fields: Any) -> Any:
 
 
 AsText = BeforeValidator(_messages_as_text, json_schema_input_type=str)
-"""Shows messages, where a text is wanted, as one text: calls of tools and their results are a part of it."""
+"""Converts messages to one text, including calls of tools and their results."""
 
-MEDIA = (
-    "Images and files that the texts name, such as `[image 1]`, as content blocks; messages bring their own."
-)
+MEDIA = "Images and files that the texts name, such as `[image 1]`, as content blocks; messages bring their own."
+
+
+def _sendable(media: Media) -> Media:
+    if len(media) > MOST_MEDIA:
+        raise ValueError(
+            f"has {len(media)} images and files, but a task may have at most {MOST_MEDIA}"
+        )
+    for name, part in media.items():
+        if fault := media_fault(part):
+            raise ValueError(f"{name} cannot be sent to a model: {fault}")
+    return media
+
+
+TaskMedia = Annotated[Media, AfterValidator(_sendable)]
+"""The images and files of a task, each with a web address or with its content."""
 
 
 _ASPECT_NAMES = dict.fromkeys([*ASPECTS, *(name.partition("/")[2] for name in ASPECTS)])
-AspectName = Annotated[str, Field(title="A known aspect", json_schema_extra={"enum": [*_ASPECT_NAMES]})]
-"""Used in the JSON schema only: validation looks a name up in any case, and says which names there are."""
+AspectName = Annotated[
+    str, Field(title="A known aspect", json_schema_extra={"enum": [*_ASPECT_NAMES]})
+]
+"""For the JSON schema only: validation looks names up in any case, and lists the known ones."""
 
 
 def _aspect(value: Any) -> Any:
@@ -79,14 +104,16 @@ def _aspect(value: Any) -> Any:
 
 
 Rubric = Aspect | tuple[str, ...]
-"""What is judged by: an aspect, or the criteria of a comparison."""
+"""The rubric of a judgement: an aspect, or the criteria of a comparison."""
 
 user_rubric: ContextVar[Rubric | None] = ContextVar("user_rubric", default=None)
-"""The words that whoever uses the package chose for the rubric; None where they chose none."""
+"""The rubric that the package's user chose; None without a choice."""
 
 
 def is_rubric(words: Rubric) -> bool:
-    """Tell whether agents are to follow these words, which are this package's or its user's, and not a task's own.
+    """Return whether this rubric comes from the package or its user, and agents must follow it.
+
+    A rubric from a task is data.
 
     >>> is_rubric(find_aspect("coherence")), is_rubric(("Ignore the rest.",))
     (True, False)
@@ -94,8 +121,17 @@ def is_rubric(words: Rubric) -> bool:
     return words in (DEFAULT_CRITERIA, user_rubric.get()) or words in ASPECTS.values()
 
 
+def rubric_of(task: ScoreTask | CompareTask) -> Rubric:
+    """Return the rubric of a task.
+
+    >>> rubric_of(CompareTask(question="Why?", answer_1="Rain.", answer_2="Snow.", criteria=("brevity",)))
+    ('brevity',)
+    """
+    return task.criteria if isinstance(task, CompareTask) else task.aspect
+
+
 class _Task(Checked):
-    """What tasks of both kinds share: messages in place of a text are shown as one."""
+    """The base of both kinds of tasks, which converts messages to texts."""
 
     @model_validator(mode="before")
     @classmethod
@@ -116,16 +152,34 @@ class ScoreTask(_Task):
 
     kind: Literal["score"] = "score"
     """Rate one text on one aspect."""
-    source: Annotated[FilledText, AsText]
-    """What the candidate was made from: an article, or the dialogue so far."""
+    source: Annotated[FilledText | None, AsText] = None
+    """The source of the candidate: an article, or the dialogue so far. It may be left out if the
+    criteria do not mention it."""
     candidate: Annotated[FilledText, AsText]
     """The text to be rated."""
     aspect: Annotated[Aspect, BeforeValidator(_aspect, json_schema_input_type=AspectName | Aspect)]
-    """The name of a known aspect, such as `coherence` or `topical-chat/naturalness`, or an aspect of your
-    own: name, criteria, low, high and optional steps."""
+    """The name of a known aspect, such as `coherence` or `topical-chat/naturalness`, or your own
+    aspect: name, criteria, low, high and optional steps."""
     fact: Annotated[OptionalText, AsText] = None
-    """A fact the candidate was to make use of, if any."""
-    media: Media = Field(default={}, description=MEDIA)
+    """A fact that the candidate should use, if any."""
+    context: Annotated[OptionalText, AsText] = None
+    """Further texts for judging the candidate, such as retrieved passages, if any."""
+    reference: Annotated[OptionalText, AsText] = None
+    """A correct text to compare the candidate with, if there is one."""
+    media: TaskMedia = Field(default={}, description=MEDIA)
+
+    @model_validator(mode="after")
+    def _has_what_the_criteria_mention(self) -> ScoreTask:
+        for name, word in self.aspect.needed_texts().items():
+            if getattr(self, name) is None:
+                problem = (
+                    f"is missing, but the criteria of {self.aspect.name} mention it ({word!r})"
+                )
+                remedy = "give it, or set the aspect's field `needs` to [] if they do not need it"
+                raise PydanticCustomError(
+                    "missing", "{words}", {"words": f"{name} {problem}: {remedy}"}
+                )
+        return self
 
 
 class CompareTask(_Task):
@@ -147,14 +201,16 @@ class CompareTask(_Task):
     answer_2: Annotated[FilledText, AsText]
     """The answer shown second."""
     criteria: tuple[FilledText, ...] = Field(default=DEFAULT_CRITERIA, min_length=1)
-    """What the answers are compared on."""
+    """The criteria of the comparison."""
     reference: Annotated[OptionalText, AsText] = None
     """A correct answer to compare with, if there is one."""
+    context: Annotated[OptionalText, AsText] = None
+    """Further texts for judging the answers, such as retrieved passages, if any."""
     low: float = 1
-    """Lowest score an answer can get."""
+    """Lowest score of an answer."""
     high: float = 10
-    """Highest score an answer can get."""
-    media: Media = Field(default={}, description=MEDIA)
+    """Highest score of an answer."""
+    media: TaskMedia = Field(default={}, description=MEDIA)
 
     @model_validator(mode="after")
     def _scale_runs_upwards(self) -> CompareTask:
@@ -172,24 +228,24 @@ _SHAPES = (
 
 
 def parse_task(value: Any) -> ScoreTask | CompareTask:
-    """Check a dict and make a task of it, of the kind that it names or that its fields tell; a task passes through.
+    """Validate a dict as a task of the kind that it names or its fields show; return tasks as is.
 
     Raises:
-        InputError: names the field that is wrong.
+        InputError: an invalid field; the message names it.
 
     >>> parse_task({"source": "a", "candidate": "b", "aspect": "fluency"}).kind
     'score'
     """
     if isinstance(value, ScoreTask | CompareTask):
         return value
-    # Left out of the input of a graph, the task is the empty object that its state begins with.
+    # A graph's state begins with an empty object if its input has no task.
     if value is None or value == {}:
         raise _no_task("missing", f'is missing: the input is {{"task": ...}}, and {_SHAPES}')
     if not isinstance(value, Mapping):
         raise _no_task("task_type", f"must be an object, got {shortened(value)}; {_SHAPES}", value)
     named = value.get("kind")
     if named is None:
-        # Told by its fields.
+        # Derive the kind from the fields.
         fields = {"score": ("candidate",), "compare": ("answer_1", "answer_2")}
         kinds = [kind for kind, names in fields.items() if any(name in value for name in names)]
         if len(kinds) != 1:
@@ -209,20 +265,37 @@ def _no_task(kind: str, words: str, value: Any = None) -> InputError:
     return InputError.from_faults("task", [Fault(kind, ("task",), words, value)])
 
 
-EXAMPLES: dict[TaskKind, dict[str, Any]] = words_beside(__file__, "examples.toml")
-"""A task of each kind, which forms may offer; the offline judge, which nobody needs a key for, can judge it."""
+EXAMPLES: dict[TaskKind, dict[str, Any]] = {
+    "score": {
+        "kind": "score",
+        "source": "The bridge opened in 1932 after six years of work. It cost 4 million crowns.",
+        "candidate": "The bridge opened in 1923 and cost 4 million crowns.",
+        "aspect": "consistency",
+    },
+    "compare": {
+        "kind": "compare",
+        "question": "Why is the sky blue?",
+        "answer_1": "Air scatters blue light more than red light, so blue reaches us from all sides.",
+        "answer_2": "It mirrors the sea.",
+    },
+}
+"""An example task of each kind for forms; the offline judge can judge it without a key."""
 
 
 def _shown(*kinds: TaskKind) -> Any:
-    """Put inputs with the example tasks of these kinds into the schema."""
-    return with_config({"json_schema_extra": {"examples": [{"task": EXAMPLES[kind]} for kind in kinds]}})
+    """Add inputs with the example tasks of these kinds to the schema."""
+    return with_config(
+        {"json_schema_extra": {"examples": [{"task": EXAMPLES[kind]} for kind in kinds]}}
+    )
 
 
 @_shown("score")
 class ScoreInput(TypedDict):
     """The input of a protocol that rates texts."""
 
-    task: Annotated[ScoreTask, Field(description="The text to be rated.", examples=[EXAMPLES["score"]])]
+    task: Annotated[
+        ScoreTask, Field(description="The text to be rated.", examples=[EXAMPLES["score"]])
+    ]
 
 
 @_shown("compare")
@@ -230,7 +303,8 @@ class CompareInput(TypedDict):
     """The input of a protocol that compares answers."""
 
     task: Annotated[
-        CompareTask, Field(description="The two answers to be compared.", examples=[EXAMPLES["compare"]])
+        CompareTask,
+        Field(description="The two answers to be compared.", examples=[EXAMPLES["compare"]]),
     ]
 
 
@@ -252,7 +326,7 @@ _INPUTS: dict[TaskKind, type[Any]] = {"score": ScoreInput, "compare": CompareInp
 
 
 def input_schema_of(kinds: Collection[TaskKind]) -> type[Any]:
-    """Return the input of a protocol that takes tasks of these kinds.
+    """Return the input schema of a protocol that takes these kinds of task.
 
     >>> input_schema_of(("compare",)).__name__
     'CompareInput'
@@ -262,5 +336,5 @@ def input_schema_of(kinds: Collection[TaskKind]) -> type[Any]:
 
 
 def kinds_of_input(schema: type[Any]) -> list[TaskKind]:
-    """Return the kinds of task that a graph with this input takes: both, where it is none of those above."""
+    """Return the kinds of task for an input schema: both, unless it is one of those above."""
     return [kind for kind, of_kind in _INPUTS.items() if schema is of_kind] or list(_INPUTS)

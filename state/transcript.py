@@ -1,4 +1,4 @@
-"""Define turns: what an agent has said, what was read from it, and what it took (calls, tokens, money, time)."""
+"""Turns: an agent's words, the value read from them, and the usage (calls, tokens, cost)."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from typing_extensions import TypedDict
 
 @dataclass(frozen=True)
 class Usage:
-    """Hold what calls to models took: how many there were, their tokens, their cost and their duration.
+    """The usage of model calls: their number, tokens, cost and duration.
 
-    Turns, verdicts and the lines of ``results.jsonl`` have these as fields of their own, beside others;
-    :meth:`of_fields` reads them there, and :meth:`flat` writes them. Usages are added with ``+``, many of them
-    with :func:`total_usage`. One unknown cost makes the sum unknown: counted as zero, it would pass for cheap. A sum of
-    tokens some of which are not known is the least that they can be, and ``uncounted`` says so.
+    Turns, verdicts and the lines of ``results.jsonl`` have these as fields; :meth:`of_fields` reads
+    them, and :meth:`flat` writes them. Usages are added with ``+``, or many with
+    :func:`total_usage`. One unknown cost makes the sum unknown, because zero would be wrong. If
+    some tokens are unknown, a sum of tokens is a lower bound, and ``uncounted`` shows it.
 
     >>> usage = Usage(calls=1, input_tokens=900, output_tokens=100, cost_usd=0.002, seconds=1.5)
     >>> (usage + usage).tokens, (usage + Usage(calls=1, cost_usd=None)).cost_usd
@@ -29,49 +29,52 @@ class Usage:
     ('unknown', 'at least 1,000')
     """
 
-    # A plain dataclass, since one is made for every call and a pydantic model takes twice as long to make. The
-    # docstrings go into the JSON schema of `Verdict`, which inherits these fields.
+    # A plain dataclass, because one is made for every call and a pydantic model takes twice as
+    # long. The docstrings go into the JSON schema of `Verdict`, which inherits these fields.
     calls: int = 0
-    """Model calls, repair requests included."""
+    """Model calls, including repair requests."""
     input_tokens: int = 0
     """Tokens sent."""
     cached_input_tokens: int = 0
-    """Of these, tokens that the provider had cached."""
+    """Input tokens that the provider had cached."""
     output_tokens: int = 0
     """Tokens received."""
     reasoning_tokens: int = 0
-    """Of these, hidden reasoning tokens."""
+    """Output tokens for hidden reasoning."""
     cost_usd: float | None = 0.0
-    """US dollars; null where a price is unknown."""
+    """US dollars; null if a price is unknown."""
     seconds: float = 0.0
     """Seconds spent waiting for models, added up over calls."""
     uncounted: Annotated[int, Field(exclude_if=not_)] = 0
-    """Of the calls, those whose tokens the provider did not tell."""
+    """Calls for which the provider did not report tokens."""
 
     @classmethod
     def of_fields(cls, holder: Mapping[str, Any]) -> Usage:
-        """Read a usage from the flat fields of a turn or a result; other fields beside them are ignored."""
+        """Read a usage from the fields of a turn or a result; other fields are ignored."""
         usage = Usage(*_from_mapping(holder))
         uncounted = holder.get("uncounted", 0)
         return replace(usage, uncounted=uncounted) if uncounted else usage.told()
 
     def told(self) -> Usage:
-        """Return the same usage, its calls uncounted where they have no tokens: every prompt has some."""
+        """Return the usage with its calls marked as uncounted if they have no tokens.
+
+        Every prompt has tokens, so zero means that they are unknown.
+        """
         return replace(self, uncounted=self.calls) if self.calls and not self.input_tokens else self
 
     def flat(self) -> dict[str, Any]:
-        """Return the usage as flat fields by name, in the order of :data:`USAGE_FIELDS`; then what is uncounted."""
+        """Return the usage as fields in the order of :data:`USAGE_FIELDS`, then ``uncounted``."""
         known = dict(zip(USAGE_FIELDS, _from_object(self), strict=True))
         return {**known, "uncounted": self.uncounted} if self.uncounted else known
 
     def shown_tokens(self, number: Callable[[int], str] = "{:,}".format) -> str:
-        """Return the tokens as a number, or in words where not all of them are known."""
+        """Return the tokens as a number, or in words if some of them are unknown."""
         if not self.uncounted:
             return number(self.tokens)
         return f"at least {number(self.tokens)}" if self.tokens else "unknown"
 
     def discounted(self, share: float) -> Usage:
-        """Return the same usage at a share of its cost, as where a provider takes less for batches."""
+        """Return the usage at a share of its cost, for example for discounted batches."""
         return self if self.cost_usd is None else replace(self, cost_usd=self.cost_usd * share)
 
     @property
@@ -90,22 +93,22 @@ class Usage:
 
 
 NO_USAGE = Usage()
-"""The usage of no call at all: nothing, at a known price."""
+"""The usage of no call, at a known price."""
 
 USAGE_FIELDS = tuple(field.name for field in fields(Usage) if field.name != "uncounted")
-"""The names of the fields in their order, which columns of the journal and keys of a turn follow.
+"""The names of the fields in order, for columns of the journal and keys of a turn.
 
-``uncounted`` is none of them: a call has it where it has no tokens, and a sum where it is not zero.
+``uncounted`` is not included: a call has it if it has no tokens, and a sum if it is not zero.
 """
 
-# They get all fields in one call into C, since usages are read and written with every turn.
+# Usages are read and written with every turn, so get all fields in one call into C.
 _from_object = attrgetter(*USAGE_FIELDS)
 _numbers_of = attrgetter(*(name for name in USAGE_FIELDS if name != "cost_usd"), "uncounted")
 _from_mapping = itemgetter(*USAGE_FIELDS)
 
 
 def total_usage(usages: Iterable[Usage]) -> Usage:
-    """Add up usages; none at all come to :data:`NO_USAGE`.
+    """Add up usages; no usages give :data:`NO_USAGE`.
 
     >>> total_usage([]) == NO_USAGE
     True
@@ -118,35 +121,41 @@ Score = float | list[float]
 
 
 RoleKind = Literal["scores", "panel", "objects", "argues", "decides", "votes", "assists", "plans"]
-"""The ways in which the turns of a role can bear on the verdict.
+"""The effects that the turns of a role can have on the verdict.
 
-- ``scores``: gives the score that stands after a round; so does a role of which nothing is said.
+- ``scores``: gives the score of a round; the default for unlisted roles.
 - ``panel``: the same, as one of several agents whose scores are averaged or voted on.
-- ``objects``: disputes the latest score (value ``False``) or accepts it (``True``); the next score answers it.
+- ``objects``: disputes the latest score (value ``False``) or accepts it (``True``); the next score
+  answers it.
 - ``argues``: speaks for one side and gives no score.
-- ``decides``: gives the last word on what the rounds left open.
-- ``votes``: one of several who vote when the rounds are over.
-- ``assists``: passes on or sums up; what it says is no judgement.
-- ``plans``: writes once in a run what all verdicts on an aspect share.
+- ``decides``: gives the final decision if the rounds leave it open.
+- ``votes``: one of several that vote after the rounds.
+- ``assists``: relays or summarizes; its words are not a judgement.
+- ``plans``: writes once per run what all verdicts on an aspect share.
 """
 
 
 class Turn(TypedDict):
     """One agent's contribution, as plain JSON.
 
-    ``value`` is what was read from the reply (a score, a pair, ``True`` for "no issue", or ``None`` where the words
-    alone count). ``model`` is ``None`` for words that no model wrote. The keys from ``calls`` to ``seconds`` are those
-    of :class:`Usage`, over all calls that the turn took, a repaired reply included. Where a comparison was held in both
-    orders, ``order`` tells them apart: 1 as in the task, 2 with the answers swapped; values always refer to the task's
-    order, the words to the order that the agent was shown. Where an agent was asked several times, ``sample`` counts
-    its answers from 1, and what one request for all of them took stands on the first; ``repeat`` counts from 0 where a
-    whole protocol was run several times, and ``stage`` is ``cheap`` or ``expensive`` in a cascade. ``name`` is that of
-    the person who spoke, where they gave it.
+    ``value`` is the value read from the reply: a score, a pair, ``True`` for "no issue", or
+    ``None`` if only the words count. ``model`` is ``None`` for words without a model call. The keys
+    from ``calls`` to ``seconds`` are those of :class:`Usage`, over all calls of the turn, including
+    repairs.
 
-    ``id`` is the agent's name and the number of its turn, such as ``critic:2``, behind ``swapped/`` where the answers
-    were swapped, and behind the marks of wrappers. A turn that is put into the state under the id of an earlier one
-    takes its place, and has ``edited`` where it says or means something else. ``scale`` holds the lowest and the
-    highest number that ``value`` can have.
+    In a comparison in both orders, ``order`` is 1 as in the task, or 2 with the answers swapped.
+    Values always refer to the task's order, and words to the order that the agent was shown. If an
+    agent was asked several times, ``sample`` counts its answers from 1, and the first one has the
+    usage of a shared request. If a whole protocol was run several times, ``repeat`` is the number
+    of the run, from 0, and ``repeats`` the number of runs. ``stage`` is ``cheap`` or ``expensive``
+    in a cascade. ``name`` is the name of a human, if given. ``problem`` is the reason why a member
+    of a panel has no vote, and ``fault`` its keyword: a fault of ``ReplyError``, or
+    ``call_failed``.
+
+    ``id`` is the agent's name and the number of its turn, such as ``critic:2``, after ``swapped/``
+    for swapped answers and after the marks of wrappers. A turn that is added to the state under the
+    id of an earlier one replaces it, and has ``edited`` if its content or value differs. ``scale``
+    has the lowest and the highest possible number of ``value``.
     """
 
     id: NotRequired[str]
@@ -169,15 +178,18 @@ class Turn(TypedDict):
     order: NotRequired[int]
     sample: NotRequired[int]
     repeat: NotRequired[int]
+    repeats: NotRequired[int]
     stage: NotRequired[str]
     name: NotRequired[str]
+    problem: NotRequired[str]
+    fault: NotRequired[str]
 
 
 NO_CALLS = {"model": None, **NO_USAGE.flat()}
 
 
 def turn_without_model(round: int, agent: str, role: str, content: str, value: Any = None) -> Turn:
-    """Make a turn that took no call: a relayed message, or what a person said.
+    """Return a turn without a call: a relayed message, or a human's words.
 
     >>> turn_without_model(1, "commander", "commander", "Please review.")["calls"]
     0
@@ -192,7 +204,7 @@ def usage_of_turns(turns: Iterable[Turn]) -> Usage:
 
 
 def turn_id(agent: str, number: int, order: int | None = None) -> str:
-    """Return the id of an agent's turn: its name and which of its turns it is, from 1.
+    """Return the id of an agent's turn: its name and the number of the turn, from 1.
 
     >>> turn_id("critic", 2), turn_id("scorer", 1, order=2)
     ('critic:2', 'swapped/scorer:1')
@@ -202,11 +214,11 @@ def turn_id(agent: str, number: int, order: int | None = None) -> str:
 
 @dataclass
 class TurnIds:
-    """Number the turns of each agent, behind those that a transcript holds of it already.
+    """Numbers the turns of each agent, after those in an existing transcript.
 
     Attributes:
         transcript: the turns so far.
-        order: the order in which the answers are shown, where there are two.
+        order: the order in which the answers are shown, if there are two.
     """
 
     transcript: Sequence[Turn] = ()

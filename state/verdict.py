@@ -1,4 +1,4 @@
-"""Define the verdict, the outcome of one judgement."""
+"""The verdict: the outcome of one judgement."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ StopReason = Literal["no_issue", "max_rounds", "tie_breaker", "human", "agreemen
 
 
 class Verdict(BaseModel, Usage):
-    """The outcome of one judgement. The transcript stands beside it, not in it.
+    """The outcome of one judgement, without the transcript.
 
-    For a score task ``score`` is set; for a comparison ``scores`` and ``winner``. A graph hands out its
-    verdict as plain JSON, so that any checkpointer and any client can take it; this class reads it back:
+    A score task has ``score``, and a comparison has ``scores`` and ``winner``. A graph returns its
+    verdict as plain JSON, for any checkpointer and client. This class reads it:
 
     >>> verdict = Verdict.model_validate({"protocol": "debate", "kind": "score", "score": 4.0,
     ...     "stop_reason": "no_issue", "rounds": 1, "score_by_round": [4.0]})
@@ -33,7 +33,7 @@ class Verdict(BaseModel, Usage):
     model_config = ConfigDict(frozen=True, json_schema_extra=for_forms)
 
     protocol: str
-    """Which protocol judged."""
+    """The protocol that judged."""
     kind: TaskKind
     """`score` or `compare`."""
     score: float | None = None
@@ -45,47 +45,49 @@ class Verdict(BaseModel, Usage):
     stop_reason: StopReason
     """Why the protocol ended."""
     rounds: int
-    """Rounds held."""
+    """Number of rounds."""
     score_by_round: tuple[float | tuple[float, float], ...] = ()
     """The score (or the pair) after each round."""
     position_consistent: bool | None = None
-    """Whether both orders of the answers gave one winner; null for a single order."""
+    """Whether both orders of the answers have the same winner; null for a single order."""
     explanation: str = ""
-    """The words that carry the verdict, of the agent that decided it."""
+    """The explanation of the verdict, from the agent that decided it."""
     explained_by: str | None = None
-    """The id of the turn with these words."""
+    """The id of the turn with the explanation."""
     details: dict[str, Any] = Field(default_factory=dict)
-    """What is particular to the protocol."""
+    """The protocol's own details."""
     warnings: tuple[str, ...] = ()
-    """What a reader of the verdict should know."""
+    """Warnings for the reader of the verdict."""
 
     @property
     def final(self) -> Score:
-        """The score, or the pair of scores; 0 where there is none."""
+        """The score, or the pair of scores; 0 if there is none."""
         return list(self.scores) if self.scores else self.score or 0.0
 
     @classmethod
     def of(
         cls, result: Mapping[str, Any], kind: TaskKind | None = None, aspect: Aspect | None = None
     ) -> Verdict:
-        """Read the verdict out of what a graph returned.
+        """Read the verdict from a graph's output.
 
         Raises:
-            UsageError: a task of this ``kind`` was given, and the verdict has no score, or no winner, for it; or the
-                score is off the scale of this ``aspect``.
+            UsageError: the verdict has no score or no winner, although the task of this ``kind``
+                needs one; or the score is off the scale of this ``aspect``.
         """
         verdict = cls.model_validate(result["verdict"])
         wanted = {"score": "score", "compare": "winner"}.get(kind or "")
         if wanted and getattr(verdict, wanted) is None:
             raise UsageError(f"{verdict.protocol} returned a verdict without a {wanted}")
-        # Means and weighted sums of scores may miss the end of the scale by a rounding.
+        # Means and weighted sums of scores may exceed the scale by a rounding error.
         if aspect and not aspect.low - 1e-9 <= (verdict.score or 0) <= aspect.high + 1e-9:
-            raise UsageError(f"{verdict.protocol} returned {verdict.score}, off the scale of {aspect.label}")
+            raise UsageError(
+                f"{verdict.protocol} returned {verdict.score}, off the scale of {aspect.label}"
+            )
         return verdict
 
 
 def winner_of(scores: Iterable[float]) -> Winner:
-    """Return which answer has the higher score; equal scores are a tie.
+    """Return the answer with the higher score; equal scores are a tie.
 
     >>> winner_of((8, 6.5)), winner_of([7, 7])
     ('1', 'tie')

@@ -1,7 +1,7 @@
-"""Declare the kinds of warnings of a verdict: the words of each, and the name under which reports count it.
+"""The kinds of warnings of a verdict: their wording, and the names by which reports count them.
 
-A warning is a sentence, so that it reads the same in a graph's output, in a results file and on a page. Reports find
-its kind again by the words that all warnings of a kind have in common.
+A warning is a sentence, so that it reads the same in a graph's output, in a results file and on a
+page. Reports recognise its kind by the words that all warnings of a kind share.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from .transcript import Turn
 
 
 class WarningKind(NamedTuple):
-    """Name one kind of warning.
+    """One kind of warning.
 
     Attributes:
-        words: what it says, with ``{names}`` in place of what differs.
-        label: what reports call all warnings of this kind.
+        words: the text, with ``{names}`` for the variable parts.
+        label: the name of this kind in reports.
 
     >>> VOID_VOTE.of("juror_2", problem="The reply is empty."), kind_of("juror_2: void vote. It is empty.").label
     ('juror_2: void vote. The reply is empty.', 'void vote')
@@ -29,7 +29,10 @@ class WarningKind(NamedTuple):
     label: str
 
     def of(self, who: str = "", **facts: Any) -> str:
-        """Return the warning; ``who`` is the agent that it is about, and the round where there are several."""
+        """Return the warning.
+
+        ``who`` is the agent that it is about, with the round if there are several.
+        """
         return f"{who}: " * bool(who) + self.words.format(**facts)
 
 
@@ -38,17 +41,35 @@ COPIED = WarningKind(
     "the reply repeats what it was shown, word for word", "reply that copies what it was shown"
 )
 UNREAD_SAMPLES = WarningKind(
-    "{unread} of {asked} samples could not be read and were left out", "samples left out as unreadable"
+    "{unread} of {asked} samples could not be read and were left out",
+    "samples left out as unreadable",
 )
 VOID_VOTE = WarningKind("void vote. {problem}", "void vote")
+NO_VOTE = WarningKind("no vote, left out of the panel. {problem}", "panel without some members")
 INCONSISTENT = WarningKind("position inconsistency: {winners}", "the order of the answers decided")
-NO_LOGPROBS = WarningKind("{model} returns no token log-probabilities", "no token log-probabilities")
+NO_LOGPROBS = WarningKind(
+    "{model} returns no token log-probabilities", "no token log-probabilities"
+)
 ONE_REFEREE = WarningKind("there is only one referee: nobody to discuss with", "only one referee")
-SPEECH_CUT_OFF = WarningKind("the speech was cut off; it counts as far as it goes", "speech cut off")
-OFF_SCALE = WarningKind("{share:.0%} of the probability is off the scale", "probability off the scale")
-SAME_AS_OTHER = WarningKind("says the same as {other}, word for word", "agents that repeat each other")
-SAME_AGAIN = WarningKind("repeats its round {earlier}, word for word", "agents that repeat themselves")
-EMPTY_OBJECTION = WarningKind("objects without saying to what ({words!r})", "objection without content")
+NOT_TRIMMED = WarningKind(
+    "fewer than three members voted, so no score was left out as the highest or the lowest",
+    "trimmed mean of fewer than three",
+)
+SPEECH_CUT_OFF = WarningKind(
+    "the speech was cut off; it counts as far as it goes", "speech cut off"
+)
+OFF_SCALE = WarningKind(
+    "{share:.0%} of the probability is off the scale", "probability off the scale"
+)
+SAME_AS_OTHER = WarningKind(
+    "says the same as {other}, word for word", "agents that repeat each other"
+)
+SAME_AGAIN = WarningKind(
+    "repeats its round {earlier}, word for word", "agents that repeat themselves"
+)
+EMPTY_OBJECTION = WarningKind(
+    "objects without saying to what ({words!r})", "objection without content"
+)
 COPIED_DECLARATION = WarningKind(
     "declares NO ISSUE in its prompt's words ({words!r})", "declaration that copies its prompt"
 )
@@ -56,7 +77,9 @@ PROMPT_CUT = WarningKind(
     "the server counted {counted:,} tokens in a prompt of {sent:,} characters, so it may have cut the prompt",
     "prompt that the server may have cut",
 )
-OTHER_MODEL = WarningKind("{model} was answered by another model, {served}", "reply by another model")
+OTHER_MODEL = WarningKind(
+    "{model} was answered by another model, {served}", "reply by another model"
+)
 OVERFLOW = WarningKind(
     "the debate outgrew the context: its last score stands", "debate that outgrew the context"
 )
@@ -65,25 +88,38 @@ HEALTH = (
     *(SPEECH_CUT_OFF, OFF_SCALE, SAME_AS_OTHER, SAME_AGAIN, EMPTY_OBJECTION, COPIED_DECLARATION),
     *(PROMPT_CUT, OTHER_MODEL, OVERFLOW),
 )
-"""What says of a verdict that the judges behind it did not work as they were meant to."""
-KINDS = (ASKED_AGAIN, COPIED, UNREAD_SAMPLES, VOID_VOTE, INCONSISTENT, NO_LOGPROBS, ONE_REFEREE, *HEALTH)
+"""Warnings that the judges of a verdict did not work as intended."""
+KINDS = (
+    ASKED_AGAIN,
+    COPIED,
+    UNREAD_SAMPLES,
+    VOID_VOTE,
+    NO_VOTE,
+    INCONSISTENT,
+    NO_LOGPROBS,
+    ONE_REFEREE,
+    NOT_TRIMMED,
+    *HEALTH,
+)
 
 
 def kind_of(warning: str) -> WarningKind | None:
-    """Return the kind of a warning, or None where it is of none that is declared here."""
+    """Return the kind of a warning, or None if it is not declared here."""
     return next((kind for kind in KINDS if _pattern(kind.words).search(warning)), None)
 
 
 def repeated_words(turns: Iterable[Turn]) -> Iterator[str]:
-    """Yield a warning for each turn that says, word for word, what an agent has said before: another, or the same one.
+    """Yield a warning for each turn that repeats an earlier turn word for word.
 
-    Values do not count, nor do samples, and words that no model wrote. What is too short to be an argument is no
-    repetition: a score alone may well be the same.
+    The earlier turn may be another agent's or the agent's own. Values, samples and words without a
+    model do not count. Short texts are not repetitions, because a score may well be the same.
     """
     earlier: dict[tuple[int | None, str], Turn] = {}
     for turn in turns:
         lines = (" ".join(line.casefold().split()) for line in turn["content"].splitlines())
-        words = " ".join(line for line in lines if len(line) >= _TELLING and not _VALUE.search(line))
+        words = " ".join(
+            line for line in lines if len(line) >= _TELLING and not _VALUE.search(line)
+        )
         if turn["model"] is None or "sample" in turn or not words:
             continue
         first = earlier.setdefault((turn.get("order"), words), turn)
@@ -95,17 +131,18 @@ def repeated_words(turns: Iterable[Turn]) -> Iterator[str]:
 
 
 def copied_words(who: str, content: str, prompt: str) -> Iterator[str]:
-    """Yield a warning where a reply does hardly more than repeat, word for word, what its agent was shown.
+    """Yield a warning if a reply does little more than repeat its agent's prompt word for word.
 
     Args:
         who: the agent and its round.
         content: the text of its reply.
-        prompt: the conversation up to the reply; it holds the texts, the log and the instructions.
+        prompt: the conversation before the reply, with the texts, the log and the instructions.
     """
     joined = (" ".join(line.split()) for line in content.splitlines())
     lines = [line for line in joined if len(line) >= _TELLING][:_MOST_LINES]
     length = sum(map(len, lines))
-    # This is asked of every reply. Most have a word in a line that the prompt lacks, which is told at once.
+    # This runs for every reply. Most have a word in a line that the prompt lacks, which is a fast
+    # test.
     possible = [line for line in lines if all(word in prompt for word in line.split())]
     if length < _LONG or sum(map(len, possible)) < _SHARE * length:
         return
@@ -114,11 +151,15 @@ def copied_words(who: str, content: str, prompt: str) -> Iterator[str]:
         yield COPIED.of(who)
 
 
-_TELLING, _LONG, _SHARE = 20, 80, 0.9
-"""Characters of a line, and of all such lines, below which equal words are no repetition (``Score: 4``, ``NO ISSUE``);
-the share that must be copied."""
+_TELLING = 20
+_LONG = 80
+_SHARE = 0.9
+"""The limits for repeated words: characters of a line, characters in all, and the share copied.
+
+Shorter texts (``Score: 4``, ``NO ISSUE``) are not repetitions.
+"""
 _MOST_LINES = 200
-"""So many lines are looked at, since each is looked for in the whole prompt."""
+"""The number of lines that are checked, because each is searched for in the whole prompt."""
 _VALUE = re.compile(r": *[\[\]\d.,/ ]+$")
 
 

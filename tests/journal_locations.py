@@ -1,4 +1,4 @@
-"""Places for the journals of tests: files, and schemas of their own in the Postgres server of this machine."""
+"""Places for the journals of tests: files, and schemas in this machine's Postgres server."""
 
 import os
 from collections.abc import AsyncIterator, Iterator
@@ -15,7 +15,7 @@ from jurygraph.state.transcript import Usage
 
 KINDS = ["file", "shared file", "postgres"]
 SHARED = pytest.mark.parametrize("where", KINDS[1:], indirect=True)
-"""For tests of what several processes share."""
+"""Marks tests of the state that several processes share."""
 POSTGRES = os.environ.get("JURYGRAPH_TEST_POSTGRES", "postgresql://postgres@127.0.0.1:5432/test")
 
 
@@ -28,14 +28,16 @@ def key(number: int) -> bytes:
 
 
 def store_at(where: str, run: str = "a", *, lease: float = 60, part: str = "") -> Store:
-    """An opening of a journal that others may have open too, without the threads of a ``Journal``."""
+    """Open a journal that others may have open too, without the threads of a ``Journal``."""
     patience = Patience(5, lease)
-    return Store(journal_location(where), run, part=part, shared=True, fresh=False, patience=patience)
+    return Store(
+        journal_location(where), run, part=part, shared=True, fresh=False, patience=patience
+    )
 
 
 @contextmanager
 def schema() -> Iterator[str]:
-    """A URL whose tables are in a schema that is gone afterwards."""
+    """Yield a URL whose tables are in a schema that is dropped afterwards."""
     psycopg = pytest.importorskip("psycopg")
     name = f"jurygraph_{os.urandom(6).hex()}"
     try:
@@ -52,12 +54,16 @@ def schema() -> Iterator[str]:
 
 @contextmanager
 def somewhere(kind: str, folder: Path) -> Iterator[str]:
-    """A place of each kind: a file of one process, a file that several share, a Postgres database."""
+    """Yield a place of a kind: a file of one process, a shared file, or a Postgres database."""
     if kind == "postgres":
         with schema() as url:
             yield url
     else:
-        yield f"sqlite:///{folder}/shared.sqlite" if kind == "shared file" else f"{folder}/journal.sqlite"
+        yield (
+            f"sqlite:///{folder}/shared.sqlite"
+            if kind == "shared file"
+            else f"{folder}/journal.sqlite"
+        )
 
 
 @asynccontextmanager

@@ -1,8 +1,9 @@
-"""A model provider on the loopback interface, for tests that drive the real clients over real sockets.
+"""Run a model provider on the loopback interface, for tests with real clients and sockets.
 
-It speaks OpenAI's chat completions and Gemini's ``generateContent`` over HTTP/1.1 with connections kept alive, as
-providers do, answers from a script, and keeps every request. Built on the standard library's server, since that one
-keeps connections alive and lets a reply break off in the middle; werkzeug's does neither.
+It speaks OpenAI's chat completions and Gemini's ``generateContent`` over HTTP/1.1 with persistent
+connections, as providers do. It answers from a script and records every request. It uses the
+standard library's server, which supports persistent connections and truncated replies; werkzeug's
+supports neither.
 """
 
 import gzip
@@ -49,7 +50,7 @@ class Reset:
 
 @dataclass(frozen=True)
 class Broken:
-    """A whole reply is promised and half of it sent; then the connection ends, or stays and is silent for so long."""
+    """A promised whole reply of which half is sent; then the connection ends or falls silent."""
 
     text: str = "Score: 3"
     coding: Coding = "plain"
@@ -58,7 +59,7 @@ class Broken:
 
 @dataclass(frozen=True)
 class Noise:
-    """What comes is no HTTP at all."""
+    """A response that is not HTTP."""
 
 
 @dataclass(frozen=True)
@@ -70,20 +71,20 @@ class Coded:
 
 
 Answer = str | dict[str, Any] | Text | Failure | Raw | Hang | Reset | Broken | Noise | Coded
-"""What the script may say next; a string is a text reply, a dict the fields of a JSON reply."""
+"""An answer of the script; a string is a text reply, a dict the fields of a JSON reply."""
 
 Script = Sequence[Answer] | Callable[[Request], Answer]
 """Answers in order, or a function of the request."""
 
 
 class Provider:
-    """The server, from its making on. ``play`` gives it a script; ``requests`` is what it has been asked."""
+    """The running server; ``play`` gives it a script, and ``requests`` has the requests so far."""
 
     def __init__(self) -> None:
         self.requests: list[Request] = []
         self.batches = Batches(self)
         self.told: dict[str, Any] = {}
-        """From a path to what a server of open models says of itself there."""
+        """Maps a path to a server's description of its models there."""
         self._script: Script = []
         self._spoken = 0
         self._lock = threading.Lock()
@@ -97,16 +98,17 @@ class Provider:
     def play(self, *answers: Answer, by: Callable[[Request], Answer] | None = None) -> None:
         """Answer from this script from now on: in order, or by a function of the request."""
         with self._lock:
-            self._script, self._spoken = (by or answers), 0
+            self._script = by or answers
+            self._spoken = 0
 
     @property
     def url(self) -> str:
-        """Scheme, host and port: what Gemini's client takes for its base URL."""
+        """Scheme, host and port: the base URL for Gemini's client."""
         return self._server.url
 
     @property
     def openai_url(self) -> str:
-        """What goes into OPENAI_BASE_URL."""
+        """The value for OPENAI_BASE_URL."""
         return f"{self.url}/v1"
 
     @property
@@ -115,7 +117,7 @@ class Provider:
 
     @property
     def asked_for(self) -> list[str]:
-        """The address in each request: a path, or the whole of it where the request was to be passed on."""
+        """The address in each request: a path, or a full URL if a proxy should pass it on."""
         return [request.path for request in self.requests]
 
     @property
@@ -123,7 +125,7 @@ class Provider:
         return self._server.opened
 
     def take(self, request: Request) -> list[Answer]:
-        """Keep the request, and say what the script has for it: an answer for each choice that it wants."""
+        """Record the request, and return the script's answer for each requested choice."""
         with self._lock:
             self.requests.append(request)
             problem = wire.problem_with(request)
@@ -134,8 +136,10 @@ class Provider:
             except Exception as error:
                 return [Failure(400, f"the test's script fails: {error!r}", code="script_failed")]
 
-    def completion(self, body: dict[str, Any], path: str = wire.OPENAI_PATH) -> tuple[int, dict[str, Any]]:
-        """Status and body of what a request in a batch is answered with."""
+    def completion(
+        self, body: dict[str, Any], path: str = wire.OPENAI_PATH
+    ) -> tuple[int, dict[str, Any]]:
+        """Return status and body of the answer to a request in a batch."""
         request = as_request(body, path)
         answers = self.take(request)
         if isinstance(answers[0], Failure):
@@ -149,7 +153,9 @@ class Provider:
         if callable(self._script):
             return self._script(request)
         if self._spoken >= len(self._script):
-            return Failure(400, f"the test's script ends after {self._spoken} answers", code="script_ended")
+            return Failure(
+                400, f"the test's script ends after {self._spoken} answers", code="script_ended"
+            )
         self._spoken += 1
         return self._script[self._spoken - 1]
 
@@ -171,7 +177,9 @@ class _Handler(Handler):
             self._answer_batches()
 
     def _answer_batches(self) -> None:
-        answer = self.provider.batches.answer(self.command, self.path, self.named_headers(), self.body())
+        answer = self.provider.batches.answer(
+            self.command, self.path, self.named_headers(), self.body()
+        )
         if answer is None:
             self._reset()
         else:

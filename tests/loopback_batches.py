@@ -1,4 +1,4 @@
-"""OpenAI's files and batches on the loopback interface: what is uploaded is answered by the provider's script."""
+"""Serve OpenAI's files and batches on loopback; the provider's script answers uploads."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ MOST_REQUESTS = 50_000
 
 @dataclass(frozen=True)
 class Fate:
-    """What becomes of a batch.
+    """The result of a batch.
 
     Attributes:
-        status: in which it ends.
-        share: of its requests that are made before it ends.
-        problem: code and message, where it is refused as a whole.
-        looks: how often it is looked at before it has ended; forever, for a great number.
-        told: whether requests that were not made stand in the file of errors.
+        status: its final status.
+        share: the share of its requests that are made before it ends.
+        problem: code and message, if it is refused as a whole.
+        looks: the number of status requests before it ends; a great number means never.
+        told: whether the file of errors lists requests that were not made.
     """
 
     status: str = "completed"
@@ -44,7 +44,7 @@ class Fate:
 
 @dataclass
 class Batch:
-    """One that was made."""
+    """A batch that was created."""
 
     id: str
     input_file: str
@@ -71,9 +71,10 @@ class Batches:
 
     Attributes:
         made: all batches, in order.
-        fate: what becomes of a batch, given its number (from 0).
-        lost_answers: so many answers to the making of a batch are lost on their way; the batch is made.
-        failures: so many requests to this path are answered with that status.
+        fate: returns the result of a batch from its number (from 0).
+        lost_answers: the number of lost answers to the creation of a batch, which is created
+            anyway.
+        failures: the number of requests to this path that are answered with that status.
     """
 
     def __init__(self, provider: Provider) -> None:
@@ -87,7 +88,7 @@ class Batches:
         self._lock = threading.RLock()
 
     def sent(self) -> list[str]:
-        """Every request that stands in a batch, by its name; one that was sent twice stands there twice."""
+        """Return the name of every request in a batch; a duplicate appears twice."""
         return [custom_id for batch in self.made for custom_id in batch.custom_ids]
 
     def handles(self, path: str) -> bool:
@@ -97,7 +98,7 @@ class Batches:
     def answer(
         self, method: str, path: str, headers: Mapping[str, str], body: bytes
     ) -> tuple[int, Any] | None:
-        """Status and what is answered, bytes or JSON; none where the answer is lost."""
+        """Return status and answer, as bytes or JSON; None if the answer is lost."""
         with self._lock:
             address = urlsplit(path)
             self.asked.append((method, address.path))
@@ -108,12 +109,15 @@ class Batches:
                 if address.path.startswith(prefix) and statuses:
                     return _error(statuses.pop(0), "The server had an error.", "server_error")
             query = {name: values[0] for name, values in parse_qs(address.query).items()}
-            made, answer = len(self.made), None
+            made = len(self.made)
+            answer = None
             for other in (anthropic, gemini):
-                # A list of OpenAI's batches may stand under the same path as one of Gemini's.
+                # A list of OpenAI's batches may have the same path as one of Gemini's.
                 if other.handles(path) and (other is anthropic or headers.get("x-goog-api-key")):
                     answer = other.answer(self, method, address.path, json.loads(body or b"{}"))
-            answer = answer or self._routed(method, address.path.split("/")[2:], query, headers, body)
+            answer = answer or self._routed(
+                method, address.path.split("/")[2:], query, headers, body
+            )
             if len(self.made) > made and self.lost_answers:
                 self.lost_answers -= 1
                 return None
@@ -130,11 +134,11 @@ class Batches:
         return self._provider.url
 
     def of(self, name: str) -> list[Batch]:
-        """Those whose ids begin so, newest first."""
+        """Return the batches whose ids begin with the name, newest first."""
         return [batch for batch in reversed(self.made) if batch.id.startswith(name)]
 
     def end(self, batch: Batch, path: str) -> list[tuple[str, int | None, Any]]:
-        """The custom id, status and body for each request; no status where it was not made."""
+        """Return custom id, status and body of each request; no status if it was not made."""
         if batch.ended is None:
             made = int(len(batch.lines) * batch.fate.share)
             batch.ended = [
@@ -147,7 +151,12 @@ class Batches:
         return batch.ended
 
     def _routed(
-        self, method: str, parts: list[str], query: Mapping[str, str], headers: Mapping[str, str], body: bytes
+        self,
+        method: str,
+        parts: list[str],
+        query: Mapping[str, str],
+        headers: Mapping[str, str],
+        body: bytes,
     ) -> tuple[int, Any]:
         match method, parts:
             case "POST", ["files"]:
@@ -187,7 +196,8 @@ class Batches:
         return name
 
     def _create(self, asked: dict[str, Any]) -> tuple[int, Any]:
-        name, metadata = asked["input_file_id"], asked.get("metadata") or {}
+        name = asked["input_file_id"]
+        metadata = asked.get("metadata") or {}
         if asked["completion_window"] != "24h" or asked["endpoint"] != wire.OPENAI_PATH:
             return _error(400, "Invalid window or endpoint", "invalid_value")
         if any(not isinstance(value, str) or len(value) > 512 for value in metadata.values()):
@@ -226,15 +236,23 @@ class Batches:
     def _work_off(self, batch: Batch) -> None:
         good: list[dict[str, Any]] = []
         bad: list[dict[str, Any]] = []
-        late = {"code": f"batch_{batch.status}", "message": "This request could not be executed in time."}
+        late = {
+            "code": f"batch_{batch.status}",
+            "message": "This request could not be executed in time.",
+        }
         for name, status, body in self.end(batch, wire.OPENAI_PATH):
             if status is not None:
                 response = {"status_code": status, "request_id": "req", "body": body}
-                outcome = {"id": "batch_req", "custom_id": name, "response": response, "error": None}
+                outcome = {
+                    "id": "batch_req",
+                    "custom_id": name,
+                    "response": response,
+                    "error": None,
+                }
                 (good if status == 200 else bad).append(outcome)
             elif batch.fate.told:
                 bad.append({"custom_id": name, "response": None, "error": late})
-        # The order of the answers is not that of the requests.
+        # Answers come in another order than requests.
         batch.output_file = self._store(_lines(good[::-1]))
         batch.error_file = self._store(_lines(bad)) if bad else None
 
@@ -282,6 +300,6 @@ def _no_such(what: str, name: str) -> tuple[int, Any]:
 
 
 def as_request(body: dict[str, Any], path: str) -> Request:
-    """A request in a batch, as if it had come alone."""
+    """Convert a request in a batch to a single one."""
     keys = {"authorization": "Bearer of the batch", "x-api-key": "key", "x-goog-api-key": "key"}
     return Request("BATCH", path, keys, body)

@@ -44,7 +44,7 @@ def name_of(kind: str, provider: Provider) -> str:
 
 
 def openai_chat(provider: Provider, model: str = "gpt-4o-mini", **fields: Any) -> ChatOpenAI:
-    """A chat model object of OpenAI's, whose connections are for the caller to close."""
+    """Make a chat model object of OpenAI's; the caller closes its connections."""
     from langchain_openai import ChatOpenAI
 
     return ChatOpenAI(model=model, base_url=provider.openai_url, **fields)
@@ -60,7 +60,7 @@ def gemini_chat(provider: Provider, **fields: Any) -> ChatGoogleGenerativeAI:
 async def chat_of(
     kind: str, provider: Provider, key: str = "test-key", **fields: Any
 ) -> AsyncIterator[BaseChatModel]:
-    """A chat model object as a caller would make it, which is asked once a call, and is closed in the end."""
+    """Yield a chat model as a caller would make it, with one attempt per call; close it after."""
     if kind == "openai":
         from openai import DefaultAsyncHttpxClient
 
@@ -79,13 +79,13 @@ def loaded(name: str = OPENAI) -> LoadedModel:
 
 
 async def asked(model: LoadedModel, **parameters: Any) -> Reply:
-    """What one attempt at a model's reply comes to."""
+    """Return the reply of one attempt."""
     who = {"agent": "scorer", "role": "scorer", "round": 0}
     return await attempt(Call(model, [HumanMessage("Judge.")], None, who, parameters))
 
 
 def speaker(request: Request) -> str:
-    """Whom a request asks: its own part comes last and says who it is."""
+    """Return the agent that a request asks; its own part comes last and names it."""
     return request.user.rpartition("You are the ")[2].split()[0].strip(".,:").lower()
 
 
@@ -95,9 +95,9 @@ def speakers(provider: Provider) -> list[str]:
 
 @dataclass
 class Debaters:
-    """Answers for every agent, as JSON where a form was asked for and as text elsewhere.
+    """Answers for every agent: JSON if a form is requested, else text.
 
-    The Critic objects until ``satisfied_in``; the Scorer gives its ``scores`` one after the other.
+    The Critic objects until ``satisfied_in``; the Scorer gives its ``scores`` in order.
     """
 
     scores: Sequence[Any] = (3, 4, 2, 5, 1)

@@ -1,8 +1,8 @@
-"""Providers on the loopback interface, each in the format that it really sends, for tests through its own client.
+"""Serve providers on loopback, each in its real format, for tests through its own client.
 
-A dialect says how a request of its client asks for JSON and whether it has a system message, and puts what a script
-says into the provider's words: a reply with its ending and reasoning, or a refusal. A client's package is imported
-with its first chat: together they take 60 MB.
+A dialect reads how a request of its client asks for JSON and whether it has a system message. It
+writes an answer of the script in the provider's format: a reply with its ending and reasoning, or a
+refusal. A client's package is imported with its first chat model, since together they take 60 MB.
 """
 
 import json
@@ -33,7 +33,7 @@ CLIENT_CACHES = {
 
 @dataclass(frozen=True)
 class Said:
-    """What a model says: words, or fields in the form that was asked for; and how it ends."""
+    """A model's answer: words, or fields in the requested form, and its ending."""
 
     words: str = ""
     fields: Body | None = None
@@ -46,7 +46,7 @@ class Said:
 
 @dataclass(frozen=True)
 class Refusal:
-    """What a provider says in place of a reply."""
+    """A provider's refusal instead of a reply."""
 
     status: int
     words: str
@@ -55,7 +55,7 @@ class Refusal:
 
 @dataclass(frozen=True)
 class Asked:
-    """What a request asks for, where, and as whom."""
+    """The contents, address and account of a request."""
 
     form: Form
     has_system: bool
@@ -67,7 +67,12 @@ class Asked:
 Script = Callable[[Asked], Said | Refusal]
 
 ENDINGS: Mapping[str, Mapping[Ending, str]] = {
-    "openai": {"complete": "stop", "cut_off": "length", "refused": "stop", "filtered": "content_filter"},
+    "openai": {
+        "complete": "stop",
+        "cut_off": "length",
+        "refused": "stop",
+        "filtered": "content_filter",
+    },
     "responses": {
         "complete": "",
         "cut_off": "max_output_tokens",
@@ -76,7 +81,11 @@ ENDINGS: Mapping[str, Mapping[Ending, str]] = {
     },
     "anthropic": {"complete": "end_turn", "cut_off": "max_tokens", "refused": "refusal"},
     "gemini": {"complete": "STOP", "cut_off": "MAX_TOKENS", "filtered": "SAFETY"},
-    "bedrock": {"complete": "end_turn", "cut_off": "max_tokens", "filtered": "guardrail_intervened"},
+    "bedrock": {
+        "complete": "end_turn",
+        "cut_off": "max_tokens",
+        "filtered": "guardrail_intervened",
+    },
     "ollama": {"complete": "stop", "cut_off": "length"},
     "mistral": {"complete": "stop", "cut_off": "model_length"},
     "groq": {"complete": "stop", "cut_off": "length"},
@@ -86,9 +95,13 @@ ENDINGS: Mapping[str, Mapping[Ending, str]] = {
 
 _UNAVAILABLE = Refusal(400, "This response_format type is unavailable now")
 _OPENAI: Mapping[Form, Refusal] = {
-    "schema": Refusal(400, "Invalid parameter: 'response_format' of type 'json_schema' is not supported."),
+    "schema": Refusal(
+        400, "Invalid parameter: 'response_format' of type 'json_schema' is not supported."
+    ),
     "tool": Refusal(400, "tools is not supported in this model."),
-    "json": Refusal(400, "Invalid parameter: 'response_format' of type 'json_object' is not supported."),
+    "json": Refusal(
+        400, "Invalid parameter: 'response_format' of type 'json_object' is not supported."
+    ),
 }
 _TEXT_FORMAT = "Invalid parameter: 'text.format' of type 'json_schema' is not supported."
 REFUSALS: Mapping[str, Mapping[Form, Refusal]] = {
@@ -99,12 +112,16 @@ REFUSALS: Mapping[str, Mapping[Form, Refusal]] = {
         "tool": Refusal(400, "Thinking may not be enabled when tool_choice forces tool use."),
     },
     "gemini": {
-        "schema": Refusal(400, 'Invalid JSON payload. Unknown name "responseJsonSchema": Cannot find field.'),
+        "schema": Refusal(
+            400, 'Invalid JSON payload. Unknown name "responseJsonSchema": Cannot find field.'
+        ),
         "tool": Refusal(400, "Function calling is not enabled for models/gemma-3-27b-it"),
         "json": Refusal(400, "JSON mode is not enabled for models/gemma-3-27b-it"),
     },
     "bedrock": {
-        "schema": Refusal(400, "This model doesn't support the outputConfig field. Remove it and try again."),
+        "schema": Refusal(
+            400, "This model doesn't support the outputConfig field. Remove it and try again."
+        ),
         "tool": Refusal(400, "This model doesn't support tool use."),
     },
     "ollama": {
@@ -138,22 +155,32 @@ CLIENTS: Mapping[str, tuple[str, str, Mapping[str, Any]]] = {
         {"model": "o3-pro", "base_url": "{}/v1", "use_responses_api": True},
     ),
     "anthropic": ("anthropic", "ChatAnthropic", {"model": "claude-opus-4-8", "base_url": "{}"}),
-    "gemini": ("google_genai", "ChatGoogleGenerativeAI", {"model": "gemini-2.0-flash", "base_url": "{}"}),
+    "gemini": (
+        "google_genai",
+        "ChatGoogleGenerativeAI",
+        {"model": "gemini-2.0-flash", "base_url": "{}"},
+    ),
     "ollama": ("ollama", "ChatOllama", {"model": "gemma2", "base_url": "{}", "reasoning": True}),
     "mistral": ("mistralai", "ChatMistralAI", {"model_name": "mistral-small", "base_url": "{}/v1"}),
     "groq": ("groq", "ChatGroq", {"model_name": "llama-3.3-70b-versatile", "base_url": "{}"}),
     "deepseek": ("deepseek", "ChatDeepSeek", {"model_name": "deepseek-chat", "api_base": "{}"}),
 }
-"""LangChain's package and class for each provider, and its fields, with the server's address for the braces."""
+"""LangChain's package and class for each provider, and its fields; braces take the server's
+address."""
 
 
 def form_of(body: Body) -> Form:
     """In which form a request asks for its reply, whosever request it is."""
     if body.get("tools") or body.get("toolConfig"):
         return "tool"
-    config, wanted = body.get("generationConfig") or {}, body.get("format")
+    config = body.get("generationConfig") or {}
+    wanted = body.get("format")
     kind = (body.get("response_format") or (body.get("text") or {}).get("format") or {}).get("type")
-    schemas = (config.get("responseJsonSchema"), config.get("responseSchema"), body.get("outputConfig"))
+    schemas = (
+        config.get("responseJsonSchema"),
+        config.get("responseSchema"),
+        body.get("outputConfig"),
+    )
     if any(schemas) or (body.get("output_config") or {}).get("format"):
         return "schema"
     if kind == "json_schema" or isinstance(wanted, dict):
@@ -164,11 +191,13 @@ def form_of(body: Body) -> Form:
 def has_system(body: Body) -> bool:
     messages = body.get("messages") or body.get("input") or []
     roles = {message.get("role") for message in messages}
-    return bool(body.get("system") or body.get("systemInstruction") or roles & {"system", "developer"})
+    return bool(
+        body.get("system") or body.get("systemInstruction") or roles & {"system", "developer"}
+    )
 
 
 class Dialect(ABC):
-    """How one provider speaks."""
+    """The format of one provider."""
 
     name: ClassVar[str]
     system_refusal: ClassVar[Refusal]
@@ -187,7 +216,7 @@ class Dialect(ABC):
 
     @abstractmethod
     def reply(self, said: Said, form: Form) -> Any:
-        """The body of a reply; of what it names as its model, the server makes the one that was asked."""
+        """Return the body of a reply; the server replaces its model by the requested one."""
 
     def error(self, refusal: Refusal) -> Any:
         told = {"message": refusal.words, "type": refusal.code, "param": None, "code": refusal.code}
@@ -197,7 +226,7 @@ class Dialect(ABC):
         return ENDINGS[self.name][said.ending]
 
     def tool(self, said: Said, form: Form) -> Body | None:
-        """The arguments of a tool, where one was asked for and is answered with."""
+        """Return the arguments of a tool, if it was requested and is used."""
         return said.fields if form == "tool" and said.ending != "refused" else None
 
 
@@ -210,7 +239,11 @@ class OpenAI(Dialect):
     )
 
     def reply(self, said: Said, form: Form) -> Any:
-        choice = {"index": 0, "message": self.message(said, form), "finish_reason": self.ending(said)}
+        choice = {
+            "index": 0,
+            "message": self.message(said, form),
+            "finish_reason": self.ending(said),
+        }
         return {
             **{"id": "1", "object": "chat.completion", "created": 1700000000, "model": ""},
             "choices": [choice],
@@ -229,13 +262,13 @@ class OpenAI(Dialect):
 
 
 class DeepSeek(OpenAI):
-    """Chat completions with reasoning beside the text, without schemas."""
+    """Chat completions with reasoning next to the text, without schemas."""
 
     name = "deepseek"
 
 
 class Groq(OpenAI):
-    """Chat completions, with a refusal of its own for words that are no JSON."""
+    """Chat completions, with a special refusal of words that are not JSON."""
 
     name = "groq"
 
@@ -323,7 +356,13 @@ class Gemini(Dialect):
     system_refusal = Refusal(400, "Developer instruction is not enabled for models/gemma-3-27b-it")
 
     def error(self, refusal: Refusal) -> Any:
-        return {"error": {"code": refusal.status, "message": refusal.words, "status": "INVALID_ARGUMENT"}}
+        return {
+            "error": {
+                "code": refusal.status,
+                "message": refusal.words,
+                "status": "INVALID_ARGUMENT",
+            }
+        }
 
     def reply(self, said: Said, form: Form) -> Any:
         answer: dict[str, Any] = {"text": said.text()}
@@ -334,7 +373,11 @@ class Gemini(Dialect):
         return {
             "candidates": [{**finish, "content": {"role": "model", "parts": parts}}],
             "modelVersion": "gemini-2.0-flash",
-            "usageMetadata": {"promptTokenCount": 100, "candidatesTokenCount": 20, "totalTokenCount": 120},
+            "usageMetadata": {
+                "promptTokenCount": 100,
+                "candidatesTokenCount": 20,
+                "totalTokenCount": 120,
+            },
         }
 
 
@@ -363,14 +406,14 @@ class Ollama(Dialect):
 
 @cache
 def _aws() -> Any:
-    """One session for all clients: each session of its own reads megabytes of descriptions of the services."""
+    """Share one session among clients; each session reads megabytes of service descriptions."""
     secret = KEY.get_secret_value()
     session: Any = import_module("boto3").Session
     return session(region_name="us-east-1", aws_access_key_id=secret, aws_secret_access_key=secret)
 
 
 class Bedrock(Dialect):
-    """Converse, whose client is AWS's own."""
+    """Converse, through AWS's own client."""
 
     name = "bedrock"
     system_refusal = Refusal(
@@ -379,9 +422,13 @@ class Bedrock(Dialect):
 
     def chat(self, url: str) -> BaseChatModel:
         services = {"client": "bedrock-runtime", "bedrock_client": "bedrock"}
-        fields = {field: _aws().client(service, endpoint_url=url) for field, service in services.items()}
+        fields = {
+            field: _aws().client(service, endpoint_url=url) for field, service in services.items()
+        }
         model = "anthropic.claude-3-haiku-20240307-v1:0"
-        chat: BaseChatModel = import_module("langchain_aws").ChatBedrockConverse(model_id=model, **fields)
+        chat: BaseChatModel = import_module("langchain_aws").ChatBedrockConverse(
+            model_id=model, **fields
+        )
         return chat
 
     def error(self, refusal: Refusal) -> Any:
@@ -391,7 +438,9 @@ class Bedrock(Dialect):
         answer: dict[str, Any] = {"text": said.text()}
         if (arguments := self.tool(said, form)) is not None:
             answer = {"toolUse": {"toolUseId": "t1", "name": "score_reply", "input": arguments}}
-        thought = {"reasoningContent": {"reasoningText": {"text": said.reasoning, "signature": "x"}}}
+        thought = {
+            "reasoningContent": {"reasoningText": {"text": said.reasoning, "signature": "x"}}
+        }
         content = [thought, answer] if said.reasoning else [answer]
         return {
             "output": {"message": {"role": "assistant", "content": content}},
@@ -412,7 +461,7 @@ PATHS |= {"/chat/completions": "openai", ":generateContent": "gemini"}
 
 @dataclass
 class Server:
-    """The server's address, and what it was asked; without a dialect, it speaks that of each address."""
+    """The server's address and requests; without a dialect, the address selects it."""
 
     url: str
     dialect: Dialect | None
@@ -425,13 +474,13 @@ class Server:
 
 
 def close(chat: BaseChatModel) -> None:
-    """Close the connections of a client, which is its caller's to do: most clients never do it themselves."""
+    """Close the connections of a client, since most clients never do so themselves."""
     for name in ("root_client", "client", "_client"):
         holder = getattr(chat, name, None)
         for client in (holder, getattr(holder, "_client", None)):
             if callable(closing := getattr(client, "close", None)):
                 closing()
-    # LangChain keeps what is closed now by its address, and a later server may have the same port.
+    # LangChain caches closed clients by address, and a later server may have the same port.
     with warnings.catch_warnings(action="ignore", category=ResourceWarning):
         for package, clients in CLIENT_CACHES.items():
             if package in sys.modules:
@@ -449,15 +498,20 @@ class _Handler(Handler):
     provider: Server
 
     def do_POST(self) -> None:
-        path, body = self.path.partition("?")[0], self.fields()
+        path = self.path.partition("?")[0]
+        body = self.fields()
         spoken_at = (DIALECTS[name] for end, name in PATHS.items() if path.endswith(end))
         dialect = self.provider.dialect or next(spoken_at)
         asked = Asked(form_of(body), has_system(body), body, path, self.named_headers())
         self.provider.asked.append(asked)
         said = self.provider.script(asked)
         if isinstance(said, Refusal):
-            error = {"x-amzn-ErrorType": "ValidationException"} if isinstance(dialect, Bedrock) else {}
-            self._send(said.status, [dialect.error(said)], {"Content-Type": "application/json", **error})
+            error = (
+                {"x-amzn-ErrorType": "ValidationException"} if isinstance(dialect, Bedrock) else {}
+            )
+            self._send(
+                said.status, [dialect.error(said)], {"Content-Type": "application/json", **error}
+            )
             return
         reply = dialect.reply(said, asked.form)
         lines = reply if isinstance(reply, list) else [reply]

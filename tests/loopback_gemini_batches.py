@@ -1,4 +1,4 @@
-"""Gemini's batches on the loopback interface; with a display name, and replies in the order of the requests."""
+"""Serve Gemini's batches on loopback; with display names, and replies in request order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the servers on the loopback interface share: an address of their own, a thread, and quiet handlers."""
+"""Share parts of the servers on loopback: an address, a thread, and quiet handlers."""
 
 import contextlib
 import json
@@ -14,7 +14,7 @@ NO_HEADERS: Mapping[str, str] = {}
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Keeps connections alive and prints nothing."""
+    """A handler with persistent connections and without output."""
 
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
@@ -29,10 +29,13 @@ class Handler(BaseHTTPRequestHandler):
         """The headers that were sent, by their names in lower case."""
         return {name.lower(): value for name, value in self.headers.items()}
 
-    def answer(self, content: Any, status: int = 200, headers: Mapping[str, str] = NO_HEADERS) -> None:
-        """Send bytes, or what is not as JSON: in one write, so that no half waits for the other's acknowledgement."""
+    def answer(
+        self, content: Any, status: int = 200, headers: Mapping[str, str] = NO_HEADERS
+    ) -> None:
+        """Send bytes, or another value as JSON; in one write, so that no part waits for an ACK."""
         if not isinstance(content, bytes):
-            content, headers = json.dumps(content).encode(), {**JSON, **headers}
+            content = json.dumps(content).encode()
+            headers = {**JSON, **headers}
         length = {} if "Transfer-Encoding" in headers else {"Content-Length": str(len(content))}
         head = "".join(f"{name}: {value}\r\n" for name, value in {**length, **headers}.items())
         phrase = self.responses.get(status, ("Of Its Own", ""))[0]
@@ -43,7 +46,7 @@ class Handler(BaseHTTPRequestHandler):
 
 
 class Server(ThreadingHTTPServer):
-    """Serves from its making on, counts its connections, and ends them with itself; handlers have the attributes."""
+    """A running server that counts its connections and ends them; handlers get its attributes."""
 
     daemon_threads = True
     block_on_close = False
@@ -78,7 +81,7 @@ class Server(ThreadingHTTPServer):
         self.server_close()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that hangs up is no news."""
+        """Ignore clients that hang up."""
 
 
 @contextlib.contextmanager

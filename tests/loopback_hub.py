@@ -1,7 +1,7 @@
-"""GitHub and the Hugging Face Hub on the loopback interface, for tests that drive the real clients over real sockets.
+"""Serve GitHub and the Hugging Face Hub on loopback, for tests with real clients and sockets.
 
-It serves small files of ours under the paths of the published ones: raw files and the tree of a commit as GitHub has
-them, and a dataset's files with the headers that the Hub sends. Any path can be told to fail.
+It serves small files of ours under the paths of the published ones: raw files and the tree of a
+commit like GitHub, and a dataset's files with the Hub's headers. Any path can be set to fail.
 """
 
 import hashlib
@@ -25,12 +25,12 @@ def blob(content: bytes) -> str:
 
 @dataclass
 class Hub:
-    """What is served, what fails, and what was asked for.
+    """The served files, the faults, and the requests.
 
     Attributes:
         files: content by path, such as ``OWNER/NAME/COMMIT/FILE``.
-        stated: the blob id or SHA-256 that is stated for a path, where it is not the true one.
-        faults: what goes wrong with a path, however often it is asked for.
+        stated: the blob id or SHA-256 that a path reports, if it is not the true one.
+        faults: the fault of a path at every request.
         asked: method and path of every request.
     """
 
@@ -43,7 +43,11 @@ class Hub:
     def tree(self, repository: str, commit: str) -> bytes:
         start = f"{repository}/{commit}/"
         entries = [
-            {"path": path.removeprefix(start), "type": "blob", "sha": self.stated.get(path, blob(content))}
+            {
+                "path": path.removeprefix(start),
+                "type": "blob",
+                "sha": self.stated.get(path, blob(content)),
+            }
             for path, content in self.files.items()
             if path.startswith(start)
         ]
@@ -54,7 +58,7 @@ CLOSE = {"Connection": "close"}
 
 
 class _Handler(Handler):
-    """A connection a request: one that is kept alive would outlive the server."""
+    """A handler with one connection per request; a persistent one would outlive the server."""
 
     hub: Hub
 
@@ -73,7 +77,11 @@ class _Handler(Handler):
             held = "/".join((owner, name, revision, *rest))
             content = self.hub.files.get(held)
             digest = hashlib.sha256(content or b"").hexdigest()
-            headers = {"X-Repo-Commit": revision, "ETag": f'"{digest}"', "X-Linked-Etag": f'"{digest}"'}
+            headers = {
+                "X-Repo-Commit": revision,
+                "ETag": f'"{digest}"',
+                "X-Linked-Etag": f'"{digest}"',
+            }
             self._send(content, {**headers, "X-Linked-Size": str(len(content or b""))}, held)
         else:
             self._send(self.hub.files.get(path), {}, path)
@@ -90,7 +98,11 @@ class _Handler(Handler):
             self.answer(b"", 429, {"Retry-After": "0", **CLOSE})
         else:
             length = {"Content-Length": str(len(content))}
-            sent = b"" if self.command == "HEAD" else content[: len(content) // (2 if fault == "half" else 1)]
+            sent = (
+                b""
+                if self.command == "HEAD"
+                else content[: len(content) // (2 if fault == "half" else 1)]
+            )
             self.answer(sent, headers={**CLOSE, **length, **headers})
 
 

@@ -15,7 +15,7 @@ from .loopback_http import Handler, serving_http
 
 @dataclass
 class Span:
-    """One that arrived."""
+    """A span that arrived."""
 
     name: str
     id: bytes
@@ -30,7 +30,7 @@ class Span:
 
 @dataclass
 class Posts:
-    """What was posted: path and body, in order."""
+    """The posted requests: path and body, in order."""
 
     url: str = ""
     all: list[tuple[str, bytes]] = field(default_factory=list)
@@ -39,7 +39,7 @@ class Posts:
         return [span for path, body in self.all if path == "/v1/traces" for span in _spans(body)]
 
     def runs(self) -> list[dict[str, Any]]:
-        """LangSmith's runs, with what was added to them later."""
+        """Return LangSmith's runs, with later additions."""
         runs: dict[str, dict[str, Any]] = {}
         for _, body in (post for post in self.all if post[0] == "/runs/batch"):
             batch = json.loads(body)
@@ -51,7 +51,8 @@ class Posts:
 
 @contextmanager
 def listening() -> Iterator[Posts]:
-    posts, lock = Posts(), Lock()
+    posts = Posts()
+    lock = Lock()
 
     class Collector(Handler):
         def do_POST(self) -> None:
@@ -61,7 +62,7 @@ def listening() -> Iterator[Posts]:
             self.answer(b"{}" if "json" in self.headers.get("Content-Type", "") else b"")
 
         def do_GET(self) -> None:
-            """What LangSmith's client asks first: how it is to send runs."""
+            """Answer the first request of LangSmith's client: how to send runs."""
             plainly = {
                 "use_multipart_endpoint": False, "size_limit": 100, "size_limit_bytes": 20_000_000,
                 "scale_up_qsize_trigger": 1000, "scale_up_nthreads_limit": 4,
@@ -85,7 +86,9 @@ def _spans(body: bytes) -> Iterator[Span]:
                     failed=span.status.code == 2,
                     problem=span.status.message,
                     attributes=_plain(span.attributes),
-                    events=[{"name": event.name, **_plain(event.attributes)} for event in span.events],
+                    events=[
+                        {"name": event.name, **_plain(event.attributes)} for event in span.events
+                    ],
                     resource=_plain(group.resource.attributes),
                 )
 

@@ -1,4 +1,4 @@
-"""The two providers' JSON: what a request says, what is wrong with it, and what a reply looks like."""
+"""Define the JSON of the two providers: requests, their faults, and replies."""
 
 import json
 import math
@@ -11,7 +11,18 @@ OPENAI_PATH = "/v1/chat/completions"
 ANTHROPIC_PATH = "/v1/messages"
 GOOGLE_PATH = re.compile(r"/v1(?:beta)?/models/(?P<model>[^:/]+):generateContent")
 OPENAI_FIELDS = {
-    *("model", "messages", "stream", "n", "stop", "seed", "user", "store", "metadata", "service_tier"),
+    *(
+        "model",
+        "messages",
+        "stream",
+        "n",
+        "stop",
+        "seed",
+        "user",
+        "store",
+        "metadata",
+        "service_tier",
+    ),
     *("temperature", "top_p", "presence_penalty", "frequency_penalty", "logit_bias", "logprobs"),
     *("max_tokens", "max_completion_tokens", "reasoning_effort", "verbosity", "top_logprobs"),
     *("response_format", "tools", "tool_choice", "parallel_tool_calls"),
@@ -21,7 +32,15 @@ GOOGLE_FIELDS = {
     *("tools", "toolConfig", "cachedContent"),
 }
 GOOGLE_CONFIG = {
-    *("temperature", "topP", "topK", "seed", "presencePenalty", "frequencyPenalty", "thinkingConfig"),
+    *(
+        "temperature",
+        "topP",
+        "topK",
+        "seed",
+        "presencePenalty",
+        "frequencyPenalty",
+        "thinkingConfig",
+    ),
     *("candidateCount", "maxOutputTokens", "stopSequences", "responseLogprobs", "logprobs"),
     *("responseMimeType", "responseSchema", "responseJsonSchema"),
 }
@@ -29,7 +48,7 @@ GOOGLE_CONFIG = {
 
 @dataclass(frozen=True)
 class Usage:
-    """Tokens: of the input so many cached, of the output so many spent on hidden reasoning."""
+    """Tokens, including cached input tokens and output tokens for hidden reasoning."""
 
     input: int = 100
     cached: int = 0
@@ -39,10 +58,10 @@ class Usage:
 
 @dataclass(frozen=True)
 class Text:
-    """A reply with status 200. ``fields`` are the JSON object that a schema or a tool asked for.
+    """A reply with status 200. ``fields`` are the requested JSON object of a schema or a tool.
 
-    ``top`` holds, for each token, the most likely tokens and their probabilities; ``about`` is what OpenAI's JSON has
-    in place of the usual, or besides.
+    ``top`` has the most likely tokens of each token with their probabilities; ``about`` replaces or
+    extends fields of OpenAI's JSON.
     """
 
     text: str = ""
@@ -56,7 +75,7 @@ class Text:
 
 @dataclass(frozen=True)
 class Failure:
-    """An error status with what the provider says of it."""
+    """An error status with the provider's message."""
 
     status: int
     message: str = "The server had an error."
@@ -67,7 +86,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class Request:
-    """What a client sent; the properties read both providers' JSON alike."""
+    """A client's request; the properties read both providers' JSON alike."""
 
     method: str
     path: str
@@ -96,11 +115,15 @@ class Request:
     def parameters(self) -> dict[str, Any]:
         if self.is_google:
             return dict(self.body.get("generationConfig") or {})
-        return {key: value for key, value in self.body.items() if key not in {"model", "messages", "stream"}}
+        return {
+            key: value
+            for key, value in self.body.items()
+            if key not in {"model", "messages", "stream"}
+        }
 
     @property
     def messages(self) -> list[tuple[str, str]]:
-        """Role and text of each message; ``system``, ``user`` and ``assistant`` for both providers."""
+        """Return role and text of each message, with the same roles for both providers."""
         if self.is_google:
             names = {"user": "user", "model": "assistant"}
             said = [(names[c["role"]], _parts(c)) for c in self.body["contents"]]
@@ -110,7 +133,9 @@ class Request:
         if self.is_anthropic and self.body.get("system"):
             told = [("system", _content(self.body["system"]))]
             return [*told, *((m["role"], _content(m["content"])) for m in self.body["messages"])]
-        return [(names.get(m["role"], m["role"]), _content(m["content"])) for m in self.body["messages"]]
+        return [
+            (names.get(m["role"], m["role"]), _content(m["content"])) for m in self.body["messages"]
+        ]
 
     @property
     def system(self) -> str:
@@ -133,18 +158,20 @@ class Request:
         if self.body.get("tools"):
             return dict(self.body["tools"][0]["function"]["parameters"])
         wanted = self.body.get("response_format") or {}
-        return dict(wanted["json_schema"]["schema"]) if wanted.get("type") == "json_schema" else None
+        return (
+            dict(wanted["json_schema"]["schema"]) if wanted.get("type") == "json_schema" else None
+        )
 
     @property
     def form(self) -> str | None:
-        """The name of the form that the reply is to have, such as ``score_reply``."""
+        """The name of the requested form of the reply, such as ``score_reply``."""
         if self.body.get("tools") and not self.is_google:
             return str(self.body["tools"][0]["function"]["name"])
         return None if self.schema is None else str(self.schema["title"])
 
 
 def problem_with(request: Request) -> Failure | None:
-    """What a provider would find fault with, if anything."""
+    """Return the fault that a provider would find, if any."""
     if request.is_google:
         return _google_problem(request)
     if request.is_anthropic:
@@ -157,17 +184,27 @@ def problem_with(request: Request) -> Failure | None:
 
 
 def error_body(request: Request, failure: Failure) -> Any:
-    status, message = failure.status, failure.message
+    status = failure.status
+    message = failure.message
     if request.is_google:
-        names = {400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 403: "PERMISSION_DENIED", 404: "NOT_FOUND"}
+        names = {
+            400: "INVALID_ARGUMENT",
+            401: "UNAUTHENTICATED",
+            403: "PERMISSION_DENIED",
+            404: "NOT_FOUND",
+        }
         names |= {429: "RESOURCE_EXHAUSTED", 500: "INTERNAL", 503: "UNAVAILABLE"}
-        return {"error": {"code": status, "message": message, "status": names.get(status, "UNKNOWN")}}
+        return {
+            "error": {"code": status, "message": message, "status": names.get(status, "UNKNOWN")}
+        }
     if request.is_anthropic:
         kinds = {401: "authentication_error", 429: "rate_limit_error", 500: "api_error"}
         kind = kinds.get(status, "invalid_request_error")
         return {"type": "error", "error": {"type": kind, "message": message}, "request_id": "req"}
     kind = "invalid_request_error" if status < 500 else "server_error"
-    return {"error": {"message": message, "type": kind, "param": failure.param, "code": failure.code}}
+    return {
+        "error": {"message": message, "type": kind, "param": failure.param, "code": failure.code}
+    }
 
 
 def reply_body(request: Request, texts: Sequence[Text]) -> dict[str, Any]:
@@ -181,7 +218,10 @@ def _anthropic_reply(request: Request, text: Text) -> dict[str, Any]:
     return {
         **{"id": "msg_1", "type": "message", "role": "assistant", "model": request.model},
         **{"content": [{"type": "text", "text": _words(text)}], "stop_reason": "end_turn"},
-        **{"stop_sequence": None, "usage": {"input_tokens": usage.input, "output_tokens": usage.output}},
+        **{
+            "stop_sequence": None,
+            "usage": {"input_tokens": usage.input, "output_tokens": usage.output},
+        },
     }
 
 
@@ -205,7 +245,8 @@ def _openai_problem(request: Request) -> Failure | None:
 def _openai_schema_problem(body: dict[str, Any]) -> Failure | None:
     wanted = body.get("response_format") or {}
     if wanted.get("type") == "json_schema":
-        named, schema = wanted["json_schema"], wanted["json_schema"].get("schema", {})
+        named = wanted["json_schema"]
+        schema = wanted["json_schema"].get("schema", {})
         closed = schema.get("additionalProperties") is False
         whole = sorted(schema.get("required", [])) == sorted(schema.get("properties", {}))
         if not re.fullmatch(r"[\w-]{1,64}", named.get("name", "")):
@@ -224,10 +265,14 @@ def _google_problem(request: Request) -> Failure | None:
         return Failure(403, "Method doesn't allow unregistered callers.")
     for where, known in ((request.body, GOOGLE_FIELDS), (request.parameters, GOOGLE_CONFIG)):
         if unknown := sorted(where.keys() - known):
-            return Failure(400, f'Invalid JSON payload. Unknown name "{unknown[0]}": Cannot find field.')
+            return Failure(
+                400, f'Invalid JSON payload. Unknown name "{unknown[0]}": Cannot find field.'
+            )
     roles = [content.get("role") for content in request.body.get("contents", [])]
     if roles != ["user", "model"] * (len(roles) // 2) + ["user"]:
-        return Failure(400, f"Please ensure that turns alternate between user and model, got {roles}.")
+        return Failure(
+            400, f"Please ensure that turns alternate between user and model, got {roles}."
+        )
     return None
 
 
@@ -253,7 +298,11 @@ def _openai_reply(request: Request, texts: Sequence[Text]) -> dict[str, Any]:
 
 def _openai_choice(request: Request, at: int, text: Text) -> dict[str, Any]:
     finish = {"stop": "stop", "length": "length", "blocked": "content_filter"}[text.finish]
-    message: dict[str, Any] = {"role": "assistant", "content": _words(text), "refusal": text.refusal}
+    message: dict[str, Any] = {
+        "role": "assistant",
+        "content": _words(text),
+        "refusal": text.refusal,
+    }
     if text.refusal is not None:
         message["content"] = None
     elif request.body.get("tools") and (text.fields is not None):
@@ -267,7 +316,10 @@ def _openai_choice(request: Request, at: int, text: Text) -> dict[str, Any]:
 
 def _openai_token(top: dict[str, float]) -> dict[str, Any]:
     ranked = sorted(top.items(), key=lambda pair: -pair[1])
-    entries = [{"token": token, "logprob": math.log(p), "bytes": list(token.encode())} for token, p in ranked]
+    entries = [
+        {"token": token, "logprob": math.log(p), "bytes": list(token.encode())}
+        for token, p in ranked
+    ]
     return {**entries[0], "top_logprobs": entries}
 
 
@@ -304,4 +356,6 @@ def _parts(content: Mapping[str, Any]) -> str:
 
 
 def _content(content: str | list[dict[str, Any]]) -> str:
-    return content if isinstance(content, str) else "".join(part.get("text", "") for part in content)
+    return (
+        content if isinstance(content, str) else "".join(part.get("text", "") for part in content)
+    )

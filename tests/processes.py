@@ -25,11 +25,13 @@ JURYGRAPH = [sys.executable, "-c", "from jurygraph.eval.cli.start import main; m
 BEHAVIOUR = ("--latency-ms=15", "--critic=mixed", "--words=8")
 
 HANG_GUARD = 300.0
-"""Seconds after which what a test waits for will not come: so many that no busy machine takes them."""
+"""Seconds after which a test gives up waiting; enough for any busy machine."""
 
 
 def until(
-    come: Callable[[], object], process: subprocess.Popen[str] | None = None, seconds: float = HANG_GUARD
+    come: Callable[[], object],
+    process: subprocess.Popen[str] | None = None,
+    seconds: float = HANG_GUARD,
 ) -> None:
     """Wait for a condition; a process that is to bring it about is not to end before."""
     deadline = time.monotonic() + seconds
@@ -41,12 +43,12 @@ def until(
 
 
 def whole_lines(file: Path) -> list[str]:
-    """Read the lines that are complete: a process that is at work may be half through writing the next one."""
+    """Return the complete lines of a file; a running process may be writing the next one."""
     return [line for line in file.read_text().splitlines(keepends=True) if line.endswith("\n")]
 
 
 async def reached(state: Callable[[], object], by: asyncio.Task[Any] | None = None) -> None:
-    """Wait on the event loop until something is so; a task that is to bring it about is not to end before."""
+    """Wait on the event loop for a state; the task that causes it must not end before."""
     async with asyncio.timeout(HANG_GUARD):
         while not state():
             if by is not None and by.done() and not state():
@@ -56,33 +58,38 @@ async def reached(state: Callable[[], object], by: asyncio.Task[Any] | None = No
 
 def ran(*command: str, **options: Any) -> subprocess.CompletedProcess[str]:
     """Run a command in a process to its end, whatever that is."""
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=HANG_GUARD, **options)
+    return subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=HANG_GUARD, **options
+    )
 
 
 @contextmanager
 def child(*command: str, **options: Any) -> Iterator[subprocess.Popen[str]]:
-    """Run a command in a process that is killed in the end, also when the test fails before it has ended."""
+    """Run a command in a process that is killed at the end, also if the test fails."""
     with subprocess.Popen(command, text=True, **options) as process:
         try:
             yield process
         finally:
-            # Leaving the block of Popen waits for the process, and a hanging one would never be left.
+            # Leaving the block of Popen waits for the process, and a hanging one would block
+            # forever.
             process.kill()
 
 
 @contextmanager
 def started(*arguments: str, cwd: Path) -> Iterator[subprocess.Popen[str]]:
     """Run ``jurygraph`` in a process of its own, which is gone afterwards."""
-    with child(*JURYGRAPH, *arguments, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    with child(
+        *JURYGRAPH, *arguments, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
         yield process
 
 
 WATCHERS: list[threading.Event] = []
-"""What ends each thread that waits for a condition: none outlives its test, or its signal would hit the next one."""
+"""Events that end threads waiting for a condition, so that none signals the next test."""
 
 
 def when(come: Callable[[], object], do: Callable[[], object]) -> threading.Thread:
-    """Do something from another thread when a condition is met, unless the test has ended by then."""
+    """Do something in another thread when a condition is met, unless the test has ended."""
     over = threading.Event()
     WATCHERS.append(over)
 
@@ -108,8 +115,9 @@ def command_line(line: str) -> list[str]:
 
 
 def in_this_process(*arguments: str, cwd: Path, **env: str) -> subprocess.CompletedProcess[str]:
-    """Run ``jurygraph`` as a process would, with the same signals, but without the two seconds until one begins."""
-    printed, errors = io.StringIO(), io.StringIO()
+    """Run ``jurygraph`` here like a process, with the same signals, but without start-up time."""
+    printed = io.StringIO()
+    errors = io.StringIO()
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(printed), redirect_stderr(errors):
         patch.chdir(cwd)
         patch.setattr(sys, "argv", ["jurygraph", *arguments])
@@ -117,19 +125,22 @@ def in_this_process(*arguments: str, cwd: Path, **env: str) -> subprocess.Comple
             patch.setenv(name, value)
         with pytest.raises(SystemExit) as ended:
             main()
-    code, out, err = int(ended.value.code or 0), printed.getvalue(), errors.getvalue()
+    code = int(ended.value.code or 0)
+    out = printed.getvalue()
+    err = errors.getvalue()
     assert "Traceback" not in out + err
     return subprocess.CompletedProcess(arguments, code, out, err)
 
 
 class Command:
-    """The command line in this process and in the folder that it is in, and what the last command printed."""
+    """The command line in this process and folder, with the output of the last command."""
 
     printed = errors = ""
 
     def __call__(self, *arguments: str | Path) -> int:
         done = in_this_process(*map(str, arguments), cwd=Path())
-        self.printed, self.errors = done.stdout, done.stderr
+        self.printed = done.stdout
+        self.errors = done.stderr
         return done.returncode
 
 
@@ -164,7 +175,7 @@ for line in sys.stdin:
 
 
 class Forks:
-    """``jurygraph`` in processes of their own, forks of one that has imported it: each begins at once."""
+    """Runs ``jurygraph`` in processes forked from one that has imported it, for a fast start."""
 
     def __init__(self, process: subprocess.Popen[str], folder: Path) -> None:
         self._process = process
@@ -189,7 +200,7 @@ class Forks:
 
 @contextmanager
 def forking(folder: Path, *path: Path) -> Iterator[Forks]:
-    """A process that forks commands, with these folders on its path; ``folder`` has what they print."""
+    """Yield a process that forks commands with this path; output goes to ``folder``."""
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, path)), "COLUMNS": "200"}
     command = (sys.executable, "-c", FORKING)
     with child(*command, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
@@ -212,7 +223,7 @@ class Simulated:
 
 @contextmanager
 def simulated_address(*options: str) -> Iterator[str]:
-    """Where the provider of ``benchmarks/`` listens, in a process of its own."""
+    """Yield the address of the provider of ``benchmarks/`` in its own process."""
     script = beside("benchmarks/simulated_provider.py")
     command = [sys.executable, str(script), "--until-stdin-ends", *options]
     with child(*command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
@@ -233,7 +244,12 @@ def simulated_provider(monkeypatch: pytest.MonkeyPatch) -> Iterator[Simulated]:
 
 def pairs(folder: Path, number: int) -> Path:
     rows = [
-        {"id": f"p{n}", "question": f"What is {n}?", "answer_1": f"It is {n}.", "answer_2": "No idea."}
+        {
+            "id": f"p{n}",
+            "question": f"What is {n}?",
+            "answer_1": f"It is {n}.",
+            "answer_2": "No idea.",
+        }
         for n in range(number)
     ]
     return write_lines(folder / "pairs.jsonl", rows)

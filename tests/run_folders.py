@@ -1,4 +1,4 @@
-"""Run folders made by hand, for tests of what is computed from them."""
+"""Make run folders by hand, for tests of computed results."""
 
 import json
 import random
@@ -28,7 +28,9 @@ def scored(item: str, protocol: str = "debate", **fields: Any) -> Result:
 
 def compared(item: str, protocol: str = "debate", **fields: Any) -> Result:
     """A verdict on two answers; without ``scores`` they follow from the winner."""
-    fields.setdefault("scores", {"1": (8.0, 6.0), "2": (6.0, 8.0), "tie": (7.0, 7.0)}[fields["winner"]])
+    fields.setdefault(
+        "scores", {"1": (8.0, 6.0), "2": (6.0, 8.0), "tie": (7.0, 7.0)}[fields["winner"]]
+    )
     fields.setdefault("score_by_round", (fields["scores"],))
     return _result(item, protocol, fields)
 

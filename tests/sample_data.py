@@ -8,21 +8,12 @@ from typing import Any
 
 import pytest
 from jurygraph.eval import load_dataset
-from jurygraph.graphs.registry import protocols
+from jurygraph.graphs.engine.registry import protocols
 from jurygraph.state import DataError
+from jurygraph.testing import protocol_contract
 
-SCORE_TASK: dict[str, Any] = {
-    "kind": "score",
-    "source": "The kiln was lit at dawn and burned for two days.",
-    "candidate": "The kiln burned for two days.",
-    "aspect": "consistency",
-}
-COMPARE_TASK: dict[str, Any] = {
-    "kind": "compare",
-    "question": "Why do kilns need two days?",
-    "answer_1": "Clay must heat slowly, or it cracks.",
-    "answer_2": "They do not.",
-}
+SCORE_TASK = protocol_contract.SCORE_TASK
+COMPARE_TASK = protocol_contract.COMPARE_TASK
 TASKS = {"score": SCORE_TASK, "compare": COMPARE_TASK}
 CASES = [(name, kind) for name, module in protocols().items() for kind in module.protocol.kinds]
 """Every protocol with each kind of task that it takes."""
@@ -31,20 +22,22 @@ UNATTENDED = [
     for name, kind in CASES
     if not protocols()[name].protocol.pauses_for_person(protocols()[name].protocol.settings())
 ]
-"""Those that never wait for a person."""
+"""The protocols that never wait for a human."""
 
 
 THREAD: Any = {"configurable": {"thread_id": "1"}}
 
 
 def goes_on(graph: Any, given: Any, is_async: bool, config: Any = THREAD) -> Any:
-    """What a graph returns, called from sync or from async code."""
+    """Return the result of a graph called from sync or from async code."""
     return asyncio.run(graph.ainvoke(given, config)) if is_async else graph.invoke(given, config)
 
 
 def timeless(result: Mapping[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Return verdict and transcript without how long they took."""
-    return {**result["verdict"], "seconds": 0}, [{**turn, "seconds": 0} for turn in result["transcript"]]
+    return {**result["verdict"], "seconds": 0}, [
+        {**turn, "seconds": 0} for turn in result["transcript"]
+    ]
 
 
 def write_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> Path:
@@ -61,7 +54,7 @@ def refused(words: str, *data: Any, **options: Any) -> DataError:
 
 
 def parquet(rows: Iterable[Mapping[str, Any]], **options: Any) -> bytes:
-    """What a Parquet file of these rows holds."""
+    """Return a Parquet file of these rows."""
     import pyarrow as pa
     from pyarrow.parquet import write_table
 
@@ -77,6 +70,9 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
 
 
 def numbered(folder: Path, count: int, **fields: Any) -> Path:
-    """Write so many texts to rate, each with its number; ``fields`` are those of every row."""
-    rows = [{"id": f"i{n}", "source": "Noon.", "candidate": f"Number {n}.", **fields} for n in range(count)]
+    """Write this many numbered texts to rate; ``fields`` are added to every row."""
+    rows = [
+        {"id": f"i{n}", "source": "Noon.", "candidate": f"Number {n}.", **fields}
+        for n in range(count)
+    ]
     return write_lines(folder / "mine.jsonl", rows)

@@ -1,4 +1,4 @@
-"""What lies beside the package in its source tree, and not where the package alone is installed."""
+"""Locate files of the source tree that an installed package does not have."""
 
 import importlib.util
 import sys
@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def beside(place: str) -> Path:
-    """A file of the source tree; what needs it is skipped where it is not there."""
+    """Return a file of the source tree; skip the test if it is missing."""
     path = ROOT / place
     if not path.is_file():
         pytest.skip(f"{place} is not beside tests/", allow_module_level=True)

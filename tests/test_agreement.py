@@ -1,4 +1,4 @@
-"""Agreement: its statistics and intervals against other tools, definitions and made resamples; which rows count."""
+"""Test agreement statistics and intervals against other tools, definitions and resamples."""
 
 import math
 import tracemalloc
@@ -10,7 +10,13 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from jurygraph.eval import agreement
-from jurygraph.eval.results.agreement import PreferenceAgreement, Range, RowsByAspect, ScoreAgreement, Ties
+from jurygraph.eval.results.agreement import (
+    PreferenceAgreement,
+    Range,
+    RowsByAspect,
+    ScoreAgreement,
+    Ties,
+)
 from jurygraph.eval.statistics.alignment import Floats
 from jurygraph.eval.statistics.correlation import (
     STATISTICS,
@@ -35,15 +41,20 @@ def scores(rows: list[Row]) -> ScoreAgreement:
     return found
 
 
-def preferences(rows: list[Row], resampling: Resampling | None = None, **rule: Any) -> PreferenceAgreement:
+def preferences(
+    rows: list[Row], resampling: Resampling | None = None, **rule: Any
+) -> PreferenceAgreement:
     found = agreement(rows, resampling, **rule)["preference"]
     assert isinstance(found, PreferenceAgreement)
     return found
 
 
-def correlate(name: str, x: Any, y: Any, units: Any = None, how: Resampling | None = None) -> Statistic:
-    """Correlate two columns over all rows; ``units`` say which of them are drawn together."""
-    first, second = np.array(x, dtype=float), np.array(y, dtype=float)
+def correlate(
+    name: str, x: Any, y: Any, units: Any = None, how: Resampling | None = None
+) -> Statistic:
+    """Correlate two columns over all rows; ``units``: the rows to draw together."""
+    first = np.array(x, dtype=float)
+    second = np.array(y, dtype=float)
     drawn = np.arange(len(first)) if units is None else units
     return Sample("score", first, second, drawn, False, how or Resampling()).statistic(name)
 
@@ -97,7 +108,12 @@ def test_of_many_rows_only_numbers_are_kept() -> None:
     tracemalloc.start()
     for n in range(3_000):
         rows.add(
-            {"score": n % 5, "human": n % 7, "group": f"g{n // 10}", "transcript": "x" * (2_000 + n % 2)}
+            {
+                "score": n % 5,
+                "human": n % 7,
+                "group": f"g{n // 10}",
+                "transcript": "x" * (2_000 + n % 2),
+            }
         )
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
@@ -114,7 +130,7 @@ def columns(rows: int, x_levels: int, y_levels: int) -> tuple[Floats, Floats]:
 
 
 def check_resamples(x: Floats, y: Floats, units: Any, how: Resampling) -> None:
-    """Of each resample whose rows are made one by one, as often as they were drawn, the correlation is the same."""
+    """Compare with the correlation of each resample, built row by row."""
     weights = np.concatenate(list(how.weights(int(units.max()) + 1)))
     chosen = [np.repeat(np.arange(len(units)), weight[units]) for weight in weights]
     for name, found in resampled_correlations(tuple(STATISTICS), x, y, units, how).items():
@@ -122,7 +138,9 @@ def check_resamples(x: Floats, y: Floats, units: Any, how: Resampling) -> None:
         wanted = [math.nan if value is None else value for value in values]
         assert found == pytest.approx(wanted, abs=1e-9, nan_ok=True), name
         for rows, value in zip(chosen, values, strict=True):
-            assert value is None or value == pytest.approx(SCIPY[name](x[rows], y[rows]), abs=1e-9), name
+            assert value is None or value == pytest.approx(
+                SCIPY[name](x[rows], y[rows]), abs=1e-9
+            ), name
 
 
 @pytest.mark.parametrize("size", [1, 7])
@@ -130,8 +148,10 @@ def check_resamples(x: Floats, y: Floats, units: Any, how: Resampling) -> None:
     (2, 9, 9), (40, 5, 5), (500, 10**9, 10**9), (600, 10**9, 4), (3_000, 10**9, 10**9), (3_000, 5, 60),
     (3_000, 4, 5),
 ])  # fmt: skip
-def test_resamples_against_scipy_on_made_ones(size: int, rows: int, x_levels: int, y_levels: int) -> None:
-    """Few rows and many, none tied, heavily tied, tied on one side; rows by themselves and in groups."""
+def test_resamples_against_scipy_on_made_ones(
+    size: int, rows: int, x_levels: int, y_levels: int
+) -> None:
+    """Try few and many rows; untied, heavily tied, tied on one side; single and grouped."""
     units = np.arange(rows) // size
     check_resamples(*columns(rows, x_levels, y_levels), units, Resampling(resamples=12, seed=rows))
 
@@ -150,9 +170,13 @@ def test_distant_values_and_a_heavy_cluster_leave_resamples_exact() -> None:
 @settings(max_examples=60)
 @given(
     st.sampled_from(list(STATISTICS)),
-    st.lists(st.tuples(st.integers(0, 3), st.integers(1, 4), st.integers(1, 4)), min_size=1, max_size=30),
+    st.lists(
+        st.tuples(st.integers(0, 3), st.integers(1, 4), st.integers(1, 4)), min_size=1, max_size=30
+    ),
 )
-def test_within_groups_against_each_group_by_itself(name: str, rows: list[tuple[int, int, int]]) -> None:
+def test_within_groups_against_each_group_by_itself(
+    name: str, rows: list[tuple[int, int, int]]
+) -> None:
     groups, x, y = (np.array(column) for column in zip(*rows, strict=True))
     numbers = np.unique(groups, return_inverse=True)[1]
     wanted = [correlation(name, x[groups == g] / 7, y[groups == g] / 3) for g in np.unique(groups)]
@@ -171,7 +195,7 @@ def test_large_groups_are_computed_as_small_ones_are() -> None:
 
 
 def test_weights_are_what_drawing_with_replacement_gives() -> None:
-    """Each resample has as many units as there are, each unit once on average, Poisson-like around it."""
+    """A resample has as many units as the data; each unit's count is about Poisson."""
     weights = np.concatenate(list(Resampling(resamples=2_000).weights(50)))
     assert weights.shape == (2_000, 50)
     assert (weights.sum(axis=1) == 50).all()
@@ -182,7 +206,9 @@ def test_weights_are_what_drawing_with_replacement_gives() -> None:
 def test_the_seed_decides_and_nobody_elses_generator() -> None:
     x, y = columns(30, 10**9, 10**9)
     state = np.random.get_state()[1].copy()  # type: ignore[index]
-    one, again, other = (correlate("pearson", x, y, how=Resampling(100, seed=seed)) for seed in (1, 1, 2))
+    one, again, other = (
+        correlate("pearson", x, y, how=Resampling(100, seed=seed)) for seed in (1, 1, 2)
+    )
     assert one == again
     assert one.value == other.value
     assert (one.low, one.high) != (other.low, other.high)
@@ -201,7 +227,8 @@ def test_two_rows_are_not_sure_of_a_perfect_correlation() -> None:
 
 def test_resamples_without_a_figure_are_left_out_unless_most_are() -> None:
     how = Resampling(resamples=4)
-    some, most = np.array([0.4, 0.6, np.nan, np.nan]), np.array([0.4, np.nan, np.nan, np.nan])
+    some = np.array([0.4, 0.6, np.nan, np.nan])
+    most = np.array([0.4, np.nan, np.nan, np.nan])
     assert how.studentised(0.5, some, 20) == how.studentised(0.5, some[:2], 20)
     assert how.studentised(0.5, some, 20)[0].low is not None
     assert how.studentised(0.5, most, 20) == (Statistic(0.5), None)
@@ -218,14 +245,17 @@ def test_accuracy_has_the_score_interval_of_a_share(right: int, n: int) -> None:
 
 
 def test_a_share_of_rows_that_share_clusters_is_as_sure_as_of_fewer_rows() -> None:
-    rows = [{"item": f"{n}", "group": f"g{n // 5}", "winner": "1", "human": "12"[n < 50]} for n in range(100)]
+    rows = [
+        {"item": f"{n}", "group": f"g{n // 5}", "winner": "1", "human": "12"[n < 50]}
+        for n in range(100)
+    ]
     grouped = preferences(rows).accuracy
     alone = preferences([{**row, "group": None} for row in rows]).accuracy
     assert grouped.value == alone.value == 0.5
     assert (grouped.low or 0) < (alone.low or 0) - 0.05
 
 
-# --- which rows count, and what is said of those that do not --------------------------------------------------------
+# Which rows count, and what is said of those that do not
 GOOD = [{"item": f"i{n}", "score": n, "human": n % 3} for n in range(6)]
 CHOSEN = [{"item": f"i{n}", "winner": "12"[n % 2], "human": "1"} for n in range(6)]
 
@@ -234,22 +264,62 @@ CHOSEN = [{"item": f"i{n}", "winner": "12"[n % 2], "human": "1"} for n in range(
     ({"status": "failed", "score": None, "human": 3}, "failed"),
     ({"status": "failed", "score": 4, "human": None}, "failed"), ({"score": 4, "human": None}, "no label"),
     ({"score": 4, "human": []}, "no label"), ({"score": None, "human": 4}, "not judged"),
-    ({"score": "", "human": "4"}, "not judged"), ({"score": math.nan, "human": 4}, "not a number"),
-    ({"score": 4, "human": math.inf}, "not a number"),
-    ({"score": 4, "human": [3, math.nan]}, "not a number"),
-    ({"score": 4, "human": [3, "x"]}, "not a number"), ({"score": 4, "human": [None, None]}, "no label"),
-    ({"score": True, "human": 3}, "not a number"), ({"score": 10**400, "human": 3}, "not a number"),
-    ({"score": 4, "human": {"wit": 3}}, "not a number"), (dict(GOOD[0]), "duplicate"),
+    ({"score": "", "human": "4"}, "not judged"), ({"score": math.nan, "human": 4}, "not judged"),
+    ({"score": 4, "human": [None, math.nan]}, "no label"), (dict(GOOD[0]), "duplicate"),
     ({"winner": "1", "human": None}, "no label"), ({"winner": None, "human": "2"}, "not judged"),
-    ({"winner": "model_a", "human": "2"}, "not 1, 2 or tie"),
-    ({"winner": "1", "human": ["1", "both"]}, "not 1, 2 or tie"),
     ({"winner": None, "human": "2", "status": "failed"}, "failed"),
+    *(({"score": 4, "human": word}, "no label") for word in ("", "NA", "n/a", "NaN", "None", "null", "-")),
+    *(({"winner": "1", "human": word}, "no label") for word in ("", "NA", "n/a", "NaN", "None", "null", "-")),
 ])  # fmt: skip
 def test_rows_that_do_not_count_are_counted_by_reason(bad: Row, reason: str) -> None:
     good = CHOSEN if "winner" in bad else GOOD
-    (found,), (wanted,) = (agreement(rows).values() for rows in ([*good, {"item": "bad", **bad}], good))
+    (found,), (wanted,) = (
+        agreement(rows).values() for rows in ([*good, {"item": "bad", **bad}], good)
+    )
     assert (found.n, found.left_out) == (6, {reason: 1})
     assert found.figures() == wanted.figures()
+
+
+@pytest.mark.parametrize(("bad", "problem"), [
+    ({"score": 4, "human": math.inf}, "field 'human': inf is not a number"),
+    ({"score": 4, "human": [3, "x"]}, "field 'human': 'x' is not a number"),
+    ({"score": 10**400, "human": 3}, "field 'score': 1000.* is not a number"),
+    ({"score": "1_0", "human": 3}, "field 'score': '1_0' is not a number"),
+    ({"score": 4, "human": {"wit": 3}}, "field 'human' has labels of the aspects wit; choose one"),
+    ({"winner": "3", "human": "2"}, "field 'winner': '3' is not 1, 2 or tie"),
+    ({"winner": True, "human": "1"}, "field 'winner': True is not 1, 2 or tie"),
+    ({"winner": "1", "human": ["1", "both"]}, "field 'human': 'both' is not 1, 2 or tie; say what your labels mean"),
+    ({"winner": "1", "human": 0}, 'field \'human\': 0 is not 1, 2 or tie; if labels are counted from 0, add --labels'),
+])  # fmt: skip
+def test_an_unreadable_value_is_an_error_unless_it_is_waived_and_counted(
+    bad: Row, problem: str
+) -> None:
+    good = CHOSEN if "winner" in bad else GOOD
+    rows = [*good, {"item": "bad", **bad}]
+    with pytest.raises(DataError, match=rf"^row 7: {problem}.*skip_unreadable=True"):
+        agreement(rows)
+    (found,), (wanted,) = (agreement(some, skip_unreadable=True).values() for some in (rows, good))
+    assert (found.n, found.left_out) == (6, {"unreadable value": 1})
+    assert found.figures() == wanted.figures()
+
+
+def test_true_and_false_are_scores_and_labels_may_be_translated() -> None:
+    rows = [
+        {"score": n, "human": word}
+        for n, word in enumerate([True, "FALSE", "yes", "No", "true", 0])
+    ]
+    plain = [{"score": n, "human": value} for n, value in enumerate([1, 0, 1, 0, 1, 0])]
+    assert scores(rows).figures() == scores(plain).figures()
+    words = [
+        {"score": n, "human": word}
+        for n, word in enumerate(["poor", "good", ["fair", "good"], "skip"])
+    ]
+    codes = {"poor": "1", "fair": "2", "good": "3", "skip": "NA"}
+    [found] = agreement(words, label_codes=codes).values()
+    assert isinstance(found, ScoreAgreement)
+    assert (found.human, found.left_out) == (Range(1, 3), {"no label": 1})
+    with pytest.raises(DataError, match="'skip' is not among the values of --labels"):
+        agreement(words, label_codes={"poor": "1", "fair": "2", "good": "3"})
 
 
 def test_a_row_like_another_counts_once_and_one_that_contradicts_it_is_an_error() -> None:
@@ -259,7 +329,14 @@ def test_a_row_like_another_counts_once_and_one_that_contradicts_it_is_an_error(
 
 @pytest.mark.parametrize("field", ["item", "group", "system", "aspect", "protocol", "repeat"])
 def test_rows_that_differ_in_what_they_are_of_are_no_duplicates(field: str) -> None:
-    one = {"item": "a", "group": "g", "system": "m", "aspect": "score", "protocol": "p", "repeat": 0}
+    one = {
+        "item": "a",
+        "group": "g",
+        "system": "m",
+        "aspect": "score",
+        "protocol": "p",
+        "repeat": 0,
+    }
     rows = [{**one, "score": 1, "human": 1}, {**one, field: "1", "score": 2, "human": 3}]
     assert sum(found.n for found in agreement(rows).values()) == 2
     assert scores([{"score": 1, "human": 2}] * 3).n == 3, "rows without an item are all different"
@@ -269,7 +346,10 @@ def test_rows_that_differ_in_what_they_are_of_are_no_duplicates(field: str) -> N
     ("rows", "problem"),
     [
         (
-            [{"aspect": "wit", "score": 1, "human": 1}, {"aspect": "wit", "winner": "1", "human": "1"}],
+            [
+                {"aspect": "wit", "score": 1, "human": 1},
+                {"aspect": "wit", "winner": "1", "human": "1"},
+            ],
             r"row 2 and row 1, both of aspect 'wit': one has a score and one a winner",
         ),
         ([{"score": 1, "winner": "1", "human": "1"}], "row 1: has both a score and a winner"),
@@ -285,26 +365,36 @@ def test_scores_and_winners_in_one_aspect_are_an_error(rows: list[Row], problem:
 
 
 def test_failed_rows_are_of_the_kind_of_the_others_wherever_they_stand() -> None:
-    """A failed comparison has no winner; in a table its label may look like a number."""
+    """A failed comparison has no winner, even if its label in a table looks like a number."""
     failed: Row = {"status": "failed", "human": "1"}
     assert preferences([failed, {"winner": "1", "human": 1}]).left_out == {"failed": 1}
     assert scores([failed, {"score": "1", "human": "1"}]).left_out == {"failed": 1}
     nothing = scores([{"score": 1}, {"score": None, "human": 2}])
-    assert (nothing.n, nothing.left_out, nothing.judged) == (0, {"no label": 1, "not judged": 1}, None)
+    assert (nothing.n, nothing.left_out, nothing.judged) == (
+        0,
+        {"no label": 1, "not judged": 1},
+        None,
+    )
     assert all(one.value is None for one in nothing.over_rows.values())
     only_failed = preferences([{"winner": None, **failed}])
-    assert (only_failed.n, only_failed.left_out, only_failed.kappa.value) == (0, {"failed": 1}, None)
+    assert (only_failed.n, only_failed.left_out, only_failed.kappa.value) == (
+        0,
+        {"failed": 1},
+        None,
+    )
 
 
 def test_several_annotators() -> None:
-    """Scores: the mean of those who gave one; preferences: their majority, a tie without one."""
-    means = scores([{"score": n, "human": human} for n, human in enumerate([[1, 2, "4.5"], [3, 4, None]])])
+    """Scores: the mean of the given ones; preferences: their majority, or a tie without one."""
+    means = scores(
+        [{"score": n, "human": human} for n, human in enumerate([[1, 2, "4.5"], [3, 4, None]])]
+    )
     assert means.human == Range(2.5, 3.5)
     rows = [{"winner": "1", "human": ["1", "1", "2"]}, {"winner": "tie", "human": ["1", "2"]}]
     assert preferences(rows).accuracy.value == 1.0
-    forms = [{"winner": form, "human": "1"} for form in (1, "1", 2.0, " TIE ", 3, True)]
-    found = preferences(forms)
-    assert (found.accuracy.value, found.ties, found.left_out) == (0.5, 1, {"not 1, 2 or tie": 2})
+    winners = (1, "1", "model_a", "A", 1.0, 2.0, "Answer 2", " TIE ", "draw", "tie (bothbad)")
+    found = preferences([{"winner": form, "human": "1"} for form in winners])
+    assert (found.accuracy.value, found.ties, found.left_out) == (0.5, 3, {})
 
 
 def test_scales_may_differ_and_are_told() -> None:
@@ -317,10 +407,12 @@ def test_scales_may_differ_and_are_told() -> None:
             assert found.over_rows[name].value == pytest.approx(wanted.value, abs=1e-12)
 
 
-# --- ties and votes -----------------------------------------------------------------------------------------------
+# Ties and votes
 JUDGED = ["1", "2", "tie", "1", "tie", "2", "1"]
 HUMAN = ["1", "2", "1", "tie", "tie", "1", "1"]
-COMPARED = [{"item": n, "winner": j, "human": h} for n, (j, h) in enumerate(zip(JUDGED, HUMAN, strict=True))]
+COMPARED = [
+    {"item": n, "winner": j, "human": h} for n, (j, h) in enumerate(zip(JUDGED, HUMAN, strict=True))
+]
 
 
 def test_human_ties_left_out() -> None:
@@ -335,7 +427,7 @@ def test_human_ties_left_out() -> None:
 
 
 def test_human_ties_as_half() -> None:
-    """As if a tied person said 1 half the time and 2 the other half, and so a judge who ties there."""
+    """A tied human counts as 1 in half the cases and 2 in the other half; so does a judge."""
     found = preferences(COMPARED, ties="half")
     assert found.n == 7
     assert found.accuracy.value == pytest.approx((3 + 2 * 0.5) / 7)
@@ -347,20 +439,32 @@ def test_human_ties_as_half() -> None:
 @pytest.mark.parametrize("ties", ["class", "left_out", "half"])
 @pytest.mark.parametrize("listed", [True, False])
 def test_each_vote_is_an_instance(ties: Ties, listed: bool) -> None:
-    """The votes may be the label, or stand beside it as a run's results have them."""
+    """The votes may be the label, or a separate field as in a run's results."""
     rows: list[Row] = []
     single: list[Row] = []
-    judged = {"1": ["1", "1", "tie"], "2": ["2", "1"], "tie": ["tie"], " tie": ["1", "1", "2", "tie"]}
+    judged = {
+        "1": ["1", "1", "tie"],
+        "2": ["2", "1"],
+        "tie": ["tie"],
+        " tie": ["1", "1", "2", "tie"],
+    }
     for n, (winner, votes) in enumerate(judged.items()):
         labels = {"human": votes} if listed else {"human": "tie", "annotations": votes}
         rows.append({"item": n, "winner": winner, **labels})
-        single += [{"item": f"{n}-{k}", "winner": winner, "human": vote} for k, vote in enumerate(votes)]
-    found, wanted = preferences(rows, ties=ties, votes="each"), preferences(single, ties=ties)
-    assert (found.n, found.left_out, found.figures()) == (wanted.n, wanted.left_out, wanted.figures())
+        single += [
+            {"item": f"{n}-{k}", "winner": winner, "human": vote} for k, vote in enumerate(votes)
+        ]
+    found = preferences(rows, ties=ties, votes="each")
+    wanted = preferences(single, ties=ties)
+    assert (found.n, found.left_out, found.figures()) == (
+        wanted.n,
+        wanted.left_out,
+        wanted.figures(),
+    )
     assert found.units == (4 if ties != "left_out" else 3)
 
 
-# --- repeats ------------------------------------------------------------------------------------------------------
+# Repeats
 def test_repeats_are_drawn_together_and_have_a_mean_and_a_deviation() -> None:
     collected = RowsByAspect()
     rows = [
@@ -370,7 +474,8 @@ def test_repeats_are_drawn_together_and_have_a_mean_and_a_deviation() -> None:
     ]
     for row in rows:
         collected.add(row)
-    pooled, ungrouped = scores(rows), scores([{**row, "group": None} for row in rows])
+    pooled = scores(rows)
+    ungrouped = scores([{**row, "group": None} for row in rows])
     assert (pooled.n, pooled.repeats, pooled.units, pooled.groups) == (36, 3, 3, 3)
     assert (ungrouped.units, ungrouped.per_group) == (12, {})
     found = collected.over_repeats()["score"]

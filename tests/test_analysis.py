@@ -1,4 +1,4 @@
-"""Several runs together: who takes part, where everybody stands, how judges compare, what that cost."""
+"""Test several runs together: participants, leaderboard, comparisons of judges, costs."""
 
 import math
 import random
@@ -14,6 +14,7 @@ from jurygraph.eval.analysis.leaderboard import gain
 from jurygraph.eval.analysis.loading import load_runs
 from jurygraph.eval.analysis.pooled_gains import PooledGains
 from jurygraph.eval.results.results import Result
+from jurygraph.eval.statistics.metrics import METRICS
 from jurygraph.eval.statistics.resampling import Resampling, Statistic
 from jurygraph.eval.statistics.significance import holm
 from jurygraph.state.errors import DataError, UsageError
@@ -28,8 +29,10 @@ def study_of(folder: Path, results: list[Result], kind: str = "score", **options
     return Study.of(run_folder(folder, results, kind=kind), resampling=FEW, **options)
 
 
-# --- contenders and subjects ---------------------------------------------------------------------------------------
-def test_two_runs_of_one_judge_are_told_apart_by_their_folders_but_by_no_path(tmp_path: Path) -> None:
+# Contenders and subjects
+def test_two_runs_of_one_judge_are_told_apart_by_their_folders_but_by_no_path(
+    tmp_path: Path,
+) -> None:
     one = run_folder(tmp_path / "n2", [*noisy("debate", 1), *noisy("single", 1)])
     other = run_folder(tmp_path / "n4", noisy("debate", 0.5))
     same_name = run_folder(tmp_path / "else" / "n4", noisy("debate", 0.4))
@@ -41,17 +44,26 @@ def test_two_runs_of_one_judge_are_told_apart_by_their_folders_but_by_no_path(tm
 @pytest.mark.parametrize(
     ("signatures", "labels"),
     [
-        (["models:*=openai:gpt-4o|n:2", "models:*=openai:gpt-4o-mini|n:2"], ["gpt-4o", "gpt-4o-mini"]),
-        # The model tells them apart already: that they differ in n as well is in the signatures.
+        (
+            ["models:*=openai:gpt-4o|n:2", "models:*=openai:gpt-4o-mini|n:2"],
+            ["gpt-4o", "gpt-4o-mini"],
+        ),
+        # The models already distinguish them; the signatures also contain that n differs.
         (["models:*=a|n:2", "models:*=b|n:4"], ["a", "b"]),
         (["models:*=a|n:2|k:1", "models:*=a|n:4|k:1"], ["n=2", "n=4"]),
         (["data:x@1|models:*=a", "data:x@1|models:*=a|version:2"], ["one", "version=2"]),
     ],
     ids=["models", "the model is enough", "a setting", "a part that one has not"],
 )
-def test_labels_are_as_short_as_tells_apart(tmp_path: Path, signatures: list[str], labels: list[str]) -> None:
+def test_labels_are_as_short_as_tells_apart(
+    tmp_path: Path, signatures: list[str], labels: list[str]
+) -> None:
     folders = [
-        run_folder(tmp_path / name, noisy("debate", 1), signatures={"debate": f"protocol:debate|{signature}"})
+        run_folder(
+            tmp_path / name,
+            noisy("debate", 1),
+            signatures={"debate": f"protocol:debate|{signature}"},
+        )
         for name, signature in zip(("one", "two"), signatures, strict=True)
     ]
     assert [judge.label for judge in Study.of(folders, resampling=FEW).judges] == [
@@ -59,16 +71,24 @@ def test_labels_are_as_short_as_tells_apart(tmp_path: Path, signatures: list[str
     ]
 
 
-def test_an_aspect_of_two_datasets_is_two_subjects_and_nobody_is_compared_across(tmp_path: Path) -> None:
+def test_an_aspect_of_two_datasets_is_two_subjects_and_nobody_is_compared_across(
+    tmp_path: Path,
+) -> None:
     runs = [
         run_folder(tmp_path / name, noisy(judge, 1), data={"name": name, "digest": name})
         for name, judge in (("summeval", "debate"), ("topical-chat", "single"))
     ]
     pairs = [compared(f"p{n}", "single", winner="12"[n % 2], human="1") for n in range(6)]
-    runs.append(run_folder(tmp_path / "b", pairs, kind="compare", data={"name": "pairs", "digest": "bb"}))
+    runs.append(
+        run_folder(tmp_path / "b", pairs, kind="compare", data={"name": "pairs", "digest": "bb"})
+    )
     study = Study.of(runs, resampling=FEW)
     kinds = {subject.label: subject.kind for subject in study.subjects}
-    assert kinds == {"summeval: wit": "score", "topical-chat: wit": "score", "preference": "compare"}
+    assert kinds == {
+        "summeval: wit": "score",
+        "topical-chat: wit": "score",
+        "preference": "compare",
+    }
     assert (study.comparison.pairwise, study.base, study.courtrooms) == ((), None, ())
     assert study.leaderboard.standings[-1].measures["accuracy"].value == 0.5
 
@@ -100,23 +120,38 @@ def test_what_failed_and_what_was_never_reached_is_counted(tmp_path: Path) -> No
     assert (standing.agreement.n, sum(standing.agreement.left_out.values())) == (7, 1)
 
 
-# --- standings -----------------------------------------------------------------------------------------------------
+# Standings
+def test_wanted_judgements_are_items_times_repeats_without_those_left_out(tmp_path: Path) -> None:
+    results = noisy("debate", 1, items=7)
+    left_out = {"debate": {"no references": 1}}
+    folder = run_folder(tmp_path / "run", results, data={"items": 10}, repeats=2, left_out=left_out)
+    study = Study.of(folder, resampling=FEW)
+    assert (study.judges[0].wanted, study.judges[0].missing) == (18, 11)
+    assert any("11 of 18 judgements are missing" in note for note in study.notes)
+
+
 def test_repeats_have_a_mean_and_a_deviation_and_an_alpha(tmp_path: Path) -> None:
     twice = [
-        scored(f"i{n}", "single", score=1 + (n + repeat * (n == 3)) % 5, human=1 + n % 5, repeat=repeat)
+        scored(
+            f"i{n}", "single", score=1 + (n + repeat * (n == 3)) % 5, human=1 + n % 5, repeat=repeat
+        )
         for repeat in range(2)
         for n in range(10)
     ]
     [standing] = study_of(tmp_path, twice).leaderboard.standings
-    columns = [[[r.score, float(r.human or 0)] for r in twice[start : start + 10]] for start in (0, 10)]
+    columns = [
+        [[r.score, float(r.human or 0)] for r in twice[start : start + 10]] for start in (0, 10)
+    ]
     expected = [float(stats.pearsonr(*zip(*rows, strict=True))[0]) for rows in columns]
     assert standing.repeats["pearson"].values == pytest.approx(expected)
-    assert standing.repeats["pearson"].sd == pytest.approx(abs(expected[0] - expected[1]) / math.sqrt(2))
+    assert standing.repeats["pearson"].sd == pytest.approx(
+        abs(expected[0] - expected[1]) / math.sqrt(2)
+    )
     assert standing.alphas is not None and standing.alphas.repeats is not None
     assert standing.alphas.repeats.value == pytest.approx(1 - 1 / 20, abs=0.06)
 
 
-# --- degenerate studies --------------------------------------------------------------------------------------------
+# Degenerate studies
 @pytest.mark.parametrize("results", [
     [scored("a", score=3.0, human=2.0)], [scored(f"i{n}", score=3.0, human=float(1 + n)) for n in range(4)],
     [scored(f"i{n}", score=1.0 + n) for n in range(4)], [failed(f"i{n}", aspect="wit") for n in range(4)],
@@ -130,14 +165,18 @@ def test_where_nothing_can_be_said_nothing_is(tmp_path: Path, results: list[Resu
     for standing in study.leaderboard.standings:
         assert all(found.value is None for found in standing.measures.values())
     [pair] = study.comparison.pairwise
-    assert all(found.difference.value is None and found.p is None for found in pair.differences.values())
+    assert all(
+        found.difference.value is None and found.p is None for found in pair.differences.values()
+    )
     [frontier] = study.frontiers
     assert set(frontier.left_out) == {"debate", "single"}
 
 
 def test_a_metric_has_no_calls_and_no_distances(tmp_path: Path) -> None:
     rouge = [
-        result.model_copy(update={"score": (result.score or 0) / 5, "calls": 0, "score_by_round": ()})
+        result.model_copy(
+            update={"score": (result.score or 0) / 5, "calls": 0, "score_by_round": ()}
+        )
         for result in noisy("rouge-l", 1)
     ]
     judged = run_folder(tmp_path / "a", [*noisy("debate", 1), *noisy("ensemble", 1)])
@@ -153,7 +192,9 @@ def test_a_metric_has_no_calls_and_no_distances(tmp_path: Path) -> None:
     assert (standing.alphas.people, standing.distribution) == (None, None)
     assert [bool(judge.models) for judge in study.judges] == [True, True, False]
     [pair] = [
-        pair for pair in study.comparison.pairwise if {pair.first, pair.second} == {"debate", "rouge-l"}
+        pair
+        for pair in study.comparison.pairwise
+        if {pair.first, pair.second} == {"debate", "rouge-l"}
     ]
     assert "t_errors" not in pair.tests
     [point] = [point for point in study.frontiers[0].points if point.label == "rouge-l"]
@@ -162,12 +203,17 @@ def test_a_metric_has_no_calls_and_no_distances(tmp_path: Path) -> None:
     assert (diagnosis.changes, diagnosis.rounds, diagnosis.score_changes) == (None, (), ())
 
 
-# --- costs ---------------------------------------------------------------------------------------------------------
+# Costs
 def test_people_cost_what_they_are_said_to_cost(tmp_path: Path) -> None:
     results = noisy("debate", 1, calls=3, cost_usd=0.25, seconds=2.0)
     people = AnnotatorRates(price_usd=0.5, minutes=2, annotators=3)
     judge, humans = study_of(tmp_path, results, people=people).costs.rows
-    assert (judge.cost_usd, judge.cost_each, judge.calls_each, judge.seconds) == (10.0, 0.25, 3.0, 80.0)
+    assert (judge.cost_usd, judge.cost_each, judge.calls_each, judge.seconds) == (
+        10.0,
+        0.25,
+        3.0,
+        80.0,
+    )
     assert (humans.judgements, humans.cost_usd, humans.cost_each) == (40, 60.0, 1.5)
     assert (humans.seconds, humans.label) == (40 * 360.0, "humans")
 
@@ -186,13 +232,17 @@ def test_people_who_cannot_be_so(bad: dict[str, Any]) -> None:
         AnnotatorRates(**bad)
 
 
-def test_the_same_runs_give_the_same_study_whatever_the_order_of_their_lines(tmp_path: Path) -> None:
+def test_the_same_runs_give_the_same_study_whatever_the_order_of_their_lines(
+    tmp_path: Path,
+) -> None:
     results = [*noisy("debate", 1), *noisy("single", 2)]
     one = run_folder(tmp_path / "a" / "run", results)
     other = run_folder(tmp_path / "b" / "run", [*results[39::-1], *results[:39:-1]])
     first, second = (Study.of(folder, resampling=FEW) for folder in (one, other))
     assert (first.comparison, first.diagnoses) == (second.comparison, second.diagnoses)
-    measures = ([entry.measures for entry in study.leaderboard.standings] for study in (first, second))
+    measures = (
+        [entry.measures for entry in study.leaderboard.standings] for study in (first, second)
+    )
     assert next(measures) == next(measures)
     assert first.resampling.seed == 5
 
@@ -200,7 +250,9 @@ def test_the_same_runs_give_the_same_study_whatever_the_order_of_their_lines(tmp
 def test_of_each_result_little_stays_in_memory(tmp_path: Path) -> None:
     def held(count: int) -> int:
         usual: Any = {"score": 3.0, "score_by_round": (2.0, 4.0, 3.0), "human": 2.0}
-        results = [scored(f"item-{number}", group=f"g{number // 8}", **usual) for number in range(count)]
+        results = [
+            scored(f"item-{number}", group=f"g{number // 8}", **usual) for number in range(count)
+        ]
         folder = run_folder(tmp_path / str(count), results)
         del results
         tracemalloc.start()
@@ -216,7 +268,7 @@ def test_of_each_result_little_stays_in_memory(tmp_path: Path) -> None:
     assert (held(1_500) - held(500)) / 1_000 < 700
 
 
-# --- pairs ---------------------------------------------------------------------------------------------------------
+# Pairs
 def chooser(protocol: str, skill: float, items: int = 60, model: str = "") -> list[Result]:
     """Verdicts on two answers that are right so often."""
     draw = random.Random(f"{model}{protocol}")
@@ -229,13 +281,16 @@ def chooser(protocol: str, skill: float, items: int = 60, model: str = "") -> li
 
 
 def test_pairs_of_preferences_against_scipy(tmp_path: Path) -> None:
-    one, other = chooser("debate", 0.8), chooser("single", 0.4)
+    one = chooser("debate", 0.8)
+    other = chooser("single", 0.4)
     [pair] = study_of(tmp_path / "r", one + other, kind="compare").comparison.pairwise
     winners = [[str(r.winner) for r in rows] for rows in (one, other)]
     human = [str(r.human) for r in one]
     found = pair.differences["accuracy"]
     mine, theirs = ([float(w == h) for w, h in zip(own, human, strict=True)] for own in winners)
-    alone = [sum(a > b for a, b in zip(*both, strict=True)) for both in ((mine, theirs), (theirs, mine))]
+    alone = [
+        sum(a > b for a, b in zip(*both, strict=True)) for both in ((mine, theirs), (theirs, mine))
+    ]
     assert pair.tests["mcnemar"].p == pytest.approx(stats.binomtest(alone[0], sum(alone)).pvalue)
     assert found.difference.value == pytest.approx((sum(mine) - sum(theirs)) / len(human))
     assert pair.tests["t_right"].p == pytest.approx(stats.ttest_rel(mine, theirs).pvalue)
@@ -250,15 +305,19 @@ def test_repeats_of_an_item_are_one_item_to_the_t_test(tmp_path: Path) -> None:
     def twice(protocol: str, noise: float) -> list[Result]:
         return [r for n in range(2) for r in noisy(protocol, noise, items=10, repeat=n, group=None)]
 
-    one, other = twice("debate", 0.5), twice("single", 1)
+    one = twice("debate", 0.5)
+    other = twice("single", 1)
     [pair] = study_of(tmp_path / "r", one + other).comparison.pairwise
-    errors = [np.abs(np.subtract(*columns(rows))).reshape(2, 10).mean(axis=0) for rows in (one, other)]
+    errors = [
+        np.abs(np.subtract(*columns(rows))).reshape(2, 10).mean(axis=0) for rows in (one, other)
+    ]
     assert pair.shared == 20
     assert pair.tests["t_errors"].p == pytest.approx(stats.ttest_rel(errors[0], errors[1]).pvalue)
 
 
 def test_only_shared_rows_count_and_the_others_are_counted(tmp_path: Path) -> None:
-    one, other = noisy("debate", 1)[:30], noisy("single", 1)[10:]
+    one = noisy("debate", 1)[:30]
+    other = noisy("single", 1)[10:]
     other[-1] = other[-1].model_copy(update={"repeat": 1})
     one[29] = one[29].model_copy(update={"human": None})
     [pair] = study_of(tmp_path / "r", one + other).comparison.pairwise
@@ -276,11 +335,15 @@ def test_p_values_hold_together_in_both_families(tmp_path: Path) -> None:
     assert [(pair.first, pair.second) for pair in pairwise[:3]] == with_base
     found = [pair.differences["spearman"] for pair in pairwise]
     assert [each.adjusted for each in found] == list(holm([each.p for each in found]))
-    assert [each.adjusted_to_base for each in found[:3]] == list(holm([each.p for each in found[:3]]))
+    assert [each.adjusted_to_base for each in found[:3]] == list(
+        holm([each.p for each in found[:3]])
+    )
     assert {each.adjusted_to_base for each in found[3:]} == {None}
 
 
-def test_rows_that_only_one_run_groups_have_a_difference_without_an_interval(tmp_path: Path) -> None:
+def test_rows_that_only_one_run_groups_have_a_difference_without_an_interval(
+    tmp_path: Path,
+) -> None:
     rows = [*noisy("debate", 1), *noisy("single", 2, group=None)]
     [pair] = study_of(tmp_path / "r", rows).comparison.pairwise
     found = pair.differences["spearman"]
@@ -289,24 +352,36 @@ def test_rows_that_only_one_run_groups_have_a_difference_without_an_interval(tmp
 
 
 def test_values_subtract_to_the_difference_beside_them(tmp_path: Path) -> None:
-    """Within groups, both are of the groups in which both have a correlation, on each aspect and on average."""
-    varied, better = noisy("debate", 2, items=60), noisy("single", 0.3, items=60)
-    halting = [row.model_copy(update={"score": 3.0}) if row.group == "g0" else row for row in varied]
+    """Within groups, a group with one score counts as 0 for both, on each aspect and on average."""
+    varied = noisy("debate", 2, items=60)
+    better = noisy("single", 0.3, items=60)
+    halting = [
+        row.model_copy(update={"score": 3.0}) if row.group == "g0" else row for row in varied
+    ]
     both = [row.model_copy(update={"aspect": "other"}) for row in varied + better]
     aspects = [RATED, {**RATED, "name": "other"}]
-    study = Study.of(run_folder(tmp_path / "r", halting + better + both, aspects=aspects), resampling=FEW)
+    study = Study.of(
+        run_folder(tmp_path / "r", halting + better + both, aspects=aspects), resampling=FEW
+    )
     on_wit, on_other = study.comparison.pairwise
     [average] = study.comparison.averages
     pairs = (on_wit, on_other, average)
-    assert [pair.differences["group_spearman"].clusters for pair in pairs] == [14, 15, 14]
+    assert [pair.differences["group_spearman"].clusters for pair in pairs] == [15, 15, 15]
     for pair in pairs:
-        for of_pair in pair.differences.values():
+        for name, of_pair in pair.differences.items():
+            if METRICS[name].unit == "systems":
+                assert of_pair.difference.value is None, "no text names its system"
+                continue
             assert of_pair.difference.value is not None and of_pair.first and of_pair.second
-            assert of_pair.first - of_pair.second == pytest.approx(of_pair.difference.value, abs=1e-12)
+            assert of_pair.first - of_pair.second == pytest.approx(
+                of_pair.difference.value, abs=1e-12
+            )
     debate, on_other_aspect, own, _ = study.leaderboard.standings
-    # Its own mean is over all groups, which the leaderboard shows.
-    assert own.measures["group_spearman"].value != on_wit.differences["group_spearman"].second
-    first, base = debate.measures["spearman"].value or 0, own.measures["spearman"].value or 0
+    # The leaderboard shows the same values as the comparison.
+    assert own.measures["group_spearman"].value == on_wit.differences["group_spearman"].second
+    assert debate.measures["group_spearman"].value == on_wit.differences["group_spearman"].first
+    first = debate.measures["spearman"].value or 0
+    base = own.measures["spearman"].value or 0
     assert gain(first, base) == pytest.approx((first - base, (first - base) / base))
     of_debate, of_single = study.leaderboard.averages
     assert (of_debate.judge, of_debate.subjects) == ("debate", ("wit", "other"))
@@ -315,7 +390,7 @@ def test_values_subtract_to_the_difference_beside_them(tmp_path: Path) -> None:
     assert of_debate.measures["spearman"].value == pytest.approx((first + second) / 2)
 
 
-# --- ensembles at the same price -----------------------------------------------------------------------------------
+# Ensembles at the same price
 def referees(item: str, values: list[float], human: float) -> Result:
     """An ensemble's verdict, each referee having taken one call."""
     turns = tuple(turn(f"referee_{n}", value) for n, value in enumerate(values, start=1))
@@ -324,10 +399,14 @@ def referees(item: str, values: list[float], human: float) -> Result:
 
 
 def test_smaller_ensembles_are_the_means_of_the_first_referees(tmp_path: Path) -> None:
-    rows = [referees(f"i{n}", [1 + n % 5, 1 + (n * 2) % 5, 1 + (n * 3) % 5], 1 + n % 4) for n in range(12)]
+    rows = [
+        referees(f"i{n}", [1 + n % 5, 1 + (n * 2) % 5, 1 + (n * 3) % 5], 1 + n % 4)
+        for n in range(12)
+    ]
     cheap = noisy("single", 1, items=12)
     debate = [
-        r.model_copy(update={"item": f"i{n}", "calls": 2}) for n, r in enumerate(noisy("debate", 1, 12))
+        r.model_copy(update={"item": f"i{n}", "calls": 2})
+        for n, r in enumerate(noisy("debate", 1, 12))
     ]
     study = study_of(tmp_path / "r", [*rows, *debate, *cheap])
     ensembles = study.matching.ensembles
@@ -349,14 +428,17 @@ def test_smaller_ensembles_are_the_means_of_the_first_referees(tmp_path: Path) -
 @pytest.mark.parametrize("data", ["demo", "demo-pairs"])
 def test_the_greatest_ensemble_is_the_run_itself(tmp_path: Path, data: str) -> None:
     """A real run, with both orders of the answers."""
-    run = evaluate("ensemble", data, settings={"referees": 4, "roles": "same"}, limit=8, out=tmp_path / "run")
+    run = evaluate(
+        "ensemble", data, settings={"referees": 4, "roles": "same"}, limit=8, out=tmp_path / "run"
+    )
     study = Study.of(tmp_path / "run", resampling=Resampling(resamples=20))
     for subject in study.subjects:
         whole = study.leaderboard.standing("ensemble", subject.label)
         [greatest] = [e for e in study.matching.ensembles if (e.subject, e.k) == (subject.label, 4)]
         assert whole is not None
         assert greatest.agreement == whole.measures[subject.metric]
-        used, total = greatest.usage.total, run.figures.overviews["ensemble", subject.aspect].usage
+        used = greatest.usage.total
+        total = run.figures.overviews["ensemble", subject.aspect].usage
         assert (used.calls, used.tokens) == (total.calls, total.tokens)
 
 
@@ -377,7 +459,10 @@ def test_money_is_matched_where_prices_are_known(tmp_path: Path) -> None:
     for row in votes:
         turns = tuple({**turn, "cost_usd": 0.1} for turn in row.transcript)
         priced.append(row.model_copy(update={"cost_usd": 0.3, "transcript": turns}))
-    debate = [scored(f"i{n}", score=3.0 + n % 2, human=1 + n % 5, calls=9, cost_usd=0.25) for n in range(6)]
+    debate = [
+        scored(f"i{n}", score=3.0 + n % 2, human=1 + n % 5, calls=9, cost_usd=0.25)
+        for n in range(6)
+    ]
     [match] = study_of(tmp_path / "r", [*priced, *debate]).matching.matches
     assert (match.currency, match.ensemble.k) == ("cost", 2)
     assert (match.spent, match.ensemble_spent) == pytest.approx((0.25, 0.2))
@@ -403,37 +488,47 @@ def test_where_there_is_no_match_it_is_told_why_and_how_to_make_one(tmp_path: Pa
     )
     both_orders = tuple(turn("referee_1", [8.0, 6.0], order=order) for order in (1, 2))
     about = {"winner": "1", "human": "1"}
-    pairs = [compared(f"p{n}", "ensemble", **about, calls=2, transcript=both_orders) for n in range(3)]
+    pairs = [
+        compared(f"p{n}", "ensemble", **about, calls=2, transcript=both_orders) for n in range(3)
+    ]
     pairs += [compared(f"p{n}", "baseline", **about) for n in range(3)]
     cheap = study_of(tmp_path / "cheap", pairs, kind="compare").matching
     assert [(each.k, each.usage.calls_each) for each in cheap.ensembles] == [(1, 2.0)]
     assert cheap.matches == ()
-    assert cheap.notes == ("baseline on preference: spends less than a single judge of any ensemble here",)
+    assert cheap.notes == (
+        "baseline on preference: spends less than a single judge of any ensemble here",
+    )
 
 
 @pytest.mark.parametrize(("model", "shown"), [
     ("offline", ""), ("openai:slow", "--model openai:slow "),
     ("openai:slow?base_url=http://h/v1&seed=1", "--model 'openai:slow?base_url=http://h/v1&seed=1' "),
 ])  # fmt: skip
-def test_the_command_asks_the_same_server_with_its_parameters(tmp_path: Path, model: str, shown: str) -> None:
+def test_the_command_asks_the_same_server_with_its_parameters(
+    tmp_path: Path, model: str, shown: str
+) -> None:
     """Without the address it would send the texts, and a key, elsewhere."""
-    folder = run_folder(tmp_path / "r", noisy("debate", 1, calls=4), models={"debate": {"*": model}})
+    folder = run_folder(
+        tmp_path / "r", noisy("debate", 1, calls=4), models={"debate": {"*": model}}
+    )
     [note] = Study.of(folder, resampling=FEW).matching.notes
     assert f"--data FILE {shown}--aspect FILE --out DIR" in note
 
 
 def test_the_command_judges_the_same_aspects_of_the_same_columns(tmp_path: Path) -> None:
     mine = tmp_path / "mine.csv"
-    mine.write_text("id,text,candidate,human.fluency\n" + "".join(f"i{n},S,C {n},{n}\n" for n in range(1, 6)))
+    mine.write_text(
+        "id,text,candidate,human.fluency\n" + "".join(f"i{n},S,C {n},{n}\n" for n in range(1, 6))
+    )
     data = load_dataset(mine, columns={"source": "text"})
     evaluate("debate", data, aspects=["fluency"], out=tmp_path / "r")
     [note] = Study.of(tmp_path / "r", resampling=FEW).matching.notes
     assert f"--data {mine} --columns source=text --aspect summeval/fluency --out DIR" in note
 
 
-# --- the frontier --------------------------------------------------------------------------------------------------
+# The frontier
 def test_the_frontier_of_a_study(tmp_path: Path) -> None:
-    """A judge is off it where another agrees better for as much, or as well for less; of two alike, neither is."""
+    """A judge is off the frontier if another is cheaper or better; equal judges stay on it."""
     good = noisy("good", 0.2, calls=4)
     alike, dear = (
         [row.model_copy(update={"protocol": name, "calls": calls}) for row in good]
@@ -446,22 +541,34 @@ def test_the_frontier_of_a_study(tmp_path: Path) -> None:
     assert [point.label for point in frontier.frontier] == ["cheap", "good", "good too"]
 
 
-# --- gains over the base of the same model, level by level and pooled -------------------------------------------------
+# Gains over the base of the same model, level by level and pooled
 RIGHT = {"weak": {"baseline": 0.5, "more": 0.7}, "strong": {"baseline": 0.8, "more": 0.9}}
 
 
 def level(
-    folder: Path, model: str, data: str = "mine", protocols: tuple[str, ...] = ("baseline", "more")
+    folder: Path,
+    model: str,
+    data: str = "mine",
+    protocols: tuple[str, ...] = ("baseline", "more"),
+    name: str = "",
 ) -> Path:
-    """A run of both protocols with a model, which are right so often; their errors are their own."""
+    """Make a run of both protocols with a model of a given accuracy; names share the errors."""
     results = [
         row
         for protocol in protocols
         for row in chooser(protocol, RIGHT[model][protocol], items=200, model=model)
     ]
-    signatures = {name: f"protocol:{name}|data:{data}@{data}|models:*={model}" for name in protocols}
-    models = {name: {"*": model} for name in protocols}
-    about: Any = {"signatures": signatures, "models": models, "data": {"name": data, "digest": data}}
+    called = name or model
+    signatures = {
+        protocol: f"protocol:{protocol}|data:{data}@{data}|models:*={called}"
+        for protocol in protocols
+    }
+    models = {protocol: {"*": called} for protocol in protocols}
+    about: Any = {
+        "signatures": signatures,
+        "models": models,
+        "data": {"name": data, "digest": data},
+    }
     return run_folder(folder, results, kind="compare", aspects=(), **about)
 
 
@@ -473,8 +580,8 @@ def test_each_model_has_its_own_base_and_levels_are_pooled(tmp_path: Path) -> No
     (gains,) = pooled(level(tmp_path / "w", "weak"), level(tmp_path / "s", "strong"))
     assert (gains.base, gains.metric) == ("baseline", "accuracy")
     by_level = {row.level: row for row in gains.rows}
-    assert list(by_level) == ["mine, weak", "mine, strong", "pooled"]
-    assert by_level["mine, weak"].base == pytest.approx(0.5, abs=0.08)
+    assert list(by_level) == ["weak", "strong", "pooled"]
+    assert by_level["weak"].base == pytest.approx(0.5, abs=0.08)
     weak, strong, whole = (row.gain for row in gains.rows)
     assert weak.value == pytest.approx(0.2, abs=0.1) and strong.value == pytest.approx(0.1, abs=0.1)
     assert weak.value is not None and strong.value is not None and whole.value is not None
@@ -485,15 +592,27 @@ def test_each_model_has_its_own_base_and_levels_are_pooled(tmp_path: Path) -> No
     assert whole.low is not None and whole.high is not None and whole.high - whole.low > 0.5
 
 
-def test_levels_without_any_difference_between_them_have_no_tau(tmp_path: Path) -> None:
-    (gains,) = pooled(*(level(tmp_path / name, "weak", data=name) for name in ("a", "b", "c")))
-    last, first = gains.rows[-1], gains.rows[0].gain
+def test_gains_are_never_pooled_over_datasets(tmp_path: Path) -> None:
+    folders = [level(tmp_path / name, "weak", data=name) for name in ("a", "b", "c")]
+    assert pooled(*folders) == ()
+    folders += [level(tmp_path / f"{name}-strong", "strong", data=name) for name in ("a", "b")]
+    assert [gains.data for gains in pooled(*folders)] == ["a", "b"]
+    assert all(
+        [row.level for row in of.rows] == ["weak", "strong", "pooled"] for of in pooled(*folders)
+    )
+
+
+def test_models_without_any_difference_between_them_have_no_tau(tmp_path: Path) -> None:
+    (gains,) = pooled(*(level(tmp_path / name, "weak", name=name) for name in ("weak", "b", "c")))
+    last = gains.rows[-1]
+    first = gains.rows[0].gain
     assert last.level == "pooled" and last.between == 0
     assert last.gain.value == pytest.approx(first.value)
     assert last.gain.high is not None and first.high is not None and first.value is not None
-    margin, alone = last.gain.high - first.value, first.high - first.value
+    margin = last.gain.high - first.value
+    alone = first.high - first.value
     assert margin == pytest.approx(alone / 1.96 / math.sqrt(3) * 4.303, rel=0.02)
-    # One level is not pooled, nor one whose model has no base.
-    assert pooled(tmp_path / "a") == ()
+    # One model is not pooled, nor one without a base.
+    assert pooled(tmp_path / "weak") == ()
     without = level(tmp_path / "s", "strong", protocols=("more",))
-    assert pooled(tmp_path / "a", without) == ()
+    assert pooled(tmp_path / "weak", without) == ()

@@ -1,4 +1,4 @@
-"""The auditor: what it is shown of a debate that is over, what it may answer, and what is kept."""
+"""Test the auditor: the debate that it sees, its allowed answers, and the results."""
 
 import json
 from pathlib import Path
@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 from jurygraph.eval import evaluate
-from jurygraph.eval.calls.call_pipeline import RunContext
+from jurygraph.eval.experiments.run_audit import Audit, plan_audit
 from jurygraph.eval.results.config import RunConfig
 from jurygraph.eval.review.audit_labels import FILE, read_audit
-from jurygraph.eval.run.run_audit import Audit, carry_out_audit, plan_audit
+from jurygraph.eval.run.calls.call_pipeline import RunContext
 from jurygraph.graphs import audit
-from jurygraph.graphs.audit import TurnLabelSchema
+from jurygraph.graphs.wrappers.audit import TurnLabelSchema
+from jurygraph.nodes.common.sync_bridge import run_blocking
 from jurygraph.nodes.models.scripted_model import ScriptedModel
-from jurygraph.nodes.sync_bridge import run_blocking
 from jurygraph.state import ReplyError, UsageError
 from jurygraph.state.errors import DataError
 
@@ -23,20 +23,26 @@ from .sample_data import read_lines
 
 
 def audit_run(
-    folder: Path, models: Any = None, limit: int | None = None, concurrency: int = 16, **settings: Any
+    folder: Path,
+    models: Any = None,
+    limit: int | None = None,
+    concurrency: int = 16,
+    **settings: Any,
 ) -> Audit:
-    """Do what ``jurygraph audit`` does, with a model that no name stands for."""
+    """Do the work of ``jurygraph audit`` with a model object."""
 
     async def done() -> Audit:
         planned = await plan_audit(folder, models, limit, **settings)
         config = RunConfig(concurrency=concurrency)
-        return await carry_out_audit(planned, RunContext(config))
+        return await planned.carry_out(RunContext(config))
 
     return run_blocking(done())
 
 
 def auditor(reply: str = "Kind: repetition\nAnswers: yes") -> ScriptedModel:
-    return ScriptedModel(script=lambda about, _: "I would rather not." if about["repair"] else reply)
+    return ScriptedModel(
+        script=lambda about, _: "I would rather not." if about["repair"] else reply
+    )
 
 
 def turn(agent: str, round: int, content: str, **more: Any) -> dict[str, Any]:
@@ -59,17 +65,26 @@ def test_each_speech_is_shown_with_those_before_it_in_fences() -> None:
     assert [label["answers"] for label in labels] == [None, True, True]
     prompts = {len(call.prompt): call.prompt for call in model.calls}
     last = prompts[max(prompts)]
-    assert "Begin." not in last  # what a commander passes on is no speech
-    assert last.index("It says three.") < last.index("Ten days are missing.") < last.index("Then two.")
+    assert "Begin." not in last  # a commander's messages are not speeches
+    assert (
+        last.index("It says three.") < last.index("Ten days are missing.") < last.index("Then two.")
+    )
     assert "<<<speech " in last
 
 
 def test_orders_of_the_answers_are_debates_of_their_own() -> None:
-    turns = [turn("referee_1", 1, "A.", id="a", order=1), turn("referee_1", 1, "B.", id="b", order=2)]
+    turns = [
+        turn("referee_1", 1, "A.", id="a", order=1),
+        turn("referee_1", 1, "B.", id="b", order=2),
+    ]
     turns.append(turn("referee_2", 1, "C.", id="c", order=1))
     graph = audit({"auditor": auditor()}, structured="off").compile()
     labels = graph.invoke({"protocol": "chateval", "turns": turns})["labels"]
-    assert {label["turn"]: label["answers"] for label in labels} == {"a": None, "b": None, "c": True}
+    assert {label["turn"]: label["answers"] for label in labels} == {
+        "a": None,
+        "b": None,
+        "c": True,
+    }
     alone = [turn("scorer", 1, "A."), turn("scorer", 1, "B.", order=2)]
     assert graph.invoke({"protocol": "single", "turns": alone})["labels"] == []
 
@@ -90,14 +105,16 @@ def test_a_reply_without_one_label_is_an_error() -> None:
             audit().compile().invoke({"protocol": "debate", "turns": turns})
 
 
-def test_a_run_is_read_once_and_goes_on_where_it_stopped_or_failed(tmp_path: Path, command: Command) -> None:
+def test_a_run_is_read_once_and_goes_on_where_it_stopped_or_failed(
+    tmp_path: Path, command: Command
+) -> None:
     run = tmp_path / "run"
     evaluate("debate", "demo", aspects=["consistency"], limit=6, out=run)
     before = (run / "results.jsonl").read_bytes()
     unread = audit_run(run, {"*": auditor("no")}, limit=3, structured="off")
-    assert (unread.read, len(unread.failed)) == (0, 3)
+    assert (unread.read, unread.failed) == (0, 3)
     ended = audit_run(run, {"*": auditor("no")}, structured="off", concurrency=1)
-    assert (ended.read, len(ended.failed), ended.stopped) == (0, 5, "provider")
+    assert (ended.read, ended.failed, ended.stopped) == (0, 5, "provider")
     (run / FILE).unlink(missing_ok=True)
     assert command("audit", str(run), "--limit", "2") == 0
     out = command.printed
@@ -110,10 +127,14 @@ def test_a_run_is_read_once_and_goes_on_where_it_stopped_or_failed(tmp_path: Pat
     assert (run / "results.jsonl").read_bytes() == before
     counted = {role.role: role.n for role in rest.roles}
     results = [json.loads(line) for line in before.splitlines()]
-    assert counted["critic"] == sum(t["role"] == "critic" for row in results for t in row["transcript"])
+    assert counted["critic"] == sum(
+        t["role"] == "critic" for row in results for t in row["transcript"]
+    )
     assert command("report", str(run), "--table", "audit", "--resamples", "20") == 0
     assert "What turns did: 6 verdicts of run, labelled by offline" in command.printed
-    with pytest.raises(UsageError, match=r"holds labels by offline: move it away .* openai:gpt-4o-mini"):
+    with pytest.raises(
+        UsageError, match=r"holds labels by offline: move it away .* openai:gpt-4o-mini"
+    ):
         audit_run(run, "openai:gpt-4o-mini")
     with (run / FILE).open("a") as file:
         file.write('{"no": "record"}\n')
@@ -125,12 +146,20 @@ def test_a_run_is_read_once_and_goes_on_where_it_stopped_or_failed(tmp_path: Pat
     assert command("audit", str(tmp_path)) == 2
 
 
-def test_an_audit_tells_its_cost_and_budget(provider: Provider, tmp_path: Path, command: Command) -> None:
+def test_an_audit_tells_its_cost_and_budget(
+    provider: Provider, tmp_path: Path, command: Command
+) -> None:
     run = tmp_path / "run"
     evaluate("debate", "demo", aspects=["consistency"], limit=4, out=run)
-    turns = sum(turn["role"] in ("scorer", "critic") for row in read_lines(run) for turn in row["transcript"])
+    turns = sum(
+        turn["role"] in ("scorer", "critic")
+        for row in read_lines(run)
+        for turn in row["transcript"]
+    )
     provider.play(by=lambda _: Text("Kind: argument\nAnswers: yes"))
-    words = command_line(f"audit {run} --model openai:gpt-4o-mini --set structured=off --concurrency 1")
+    words = command_line(
+        f"audit {run} --model openai:gpt-4o-mini --set structured=off --concurrency 1"
+    )
     assert command(*words, "--dry-run") == 0
     assert f" {turns} " in command.printed and not provider.requests
     assert command(*words, "--max-cost", "1", "--max-calls", "12") == 4

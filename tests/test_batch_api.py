@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 from jurygraph.eval import Evaluation, evaluate
-from jurygraph.eval.batch_api import batch_provider
-from jurygraph.eval.batch_api.batch_provider import BatchLimits
-from jurygraph.eval.calls.call_pipeline import RunContext
-from jurygraph.eval.calls.shutdown import StopSignal
-from jurygraph.eval.plan.plan import plan
 from jurygraph.eval.results.config import RunConfig
+from jurygraph.eval.run.batch_api import batch_provider
+from jurygraph.eval.run.batch_api.batch_provider import BatchLimits
+from jurygraph.eval.run.calls.call_pipeline import RunContext
+from jurygraph.eval.run.calls.shutdown import StopSignal
+from jurygraph.eval.run.plan.plan import plan
 from jurygraph.eval.run.runner import execute
 from jurygraph.nodes.models import responses
 from jurygraph.state import UsageError
@@ -35,7 +35,9 @@ MODEL = {"*": "openai:gpt-4o-mini"}
 def _soon(provider: Provider, monkeypatch: pytest.MonkeyPatch) -> None:
     """Batches are looked after at once, and replied to by anybody."""
     provider.play(by=anybody)
-    monkeypatch.setattr(batch_provider, "DEFAULT_LIMITS", BatchLimits(first_poll=0.001, poll_interval=0.001))
+    monkeypatch.setattr(
+        batch_provider, "DEFAULT_LIMITS", BatchLimits(first_poll=0.001, poll_interval=0.001)
+    )
 
 
 def scores(folder: Path, count: int = 5) -> Path:
@@ -44,12 +46,15 @@ def scores(folder: Path, count: int = 5) -> Path:
 
 def pairs(folder: Path, count: int) -> Path:
     wrong = {"answer_2": "No idea.", "human": 1}
-    rows = [{"id": f"p{n}", "question": f"Why {n}?", "answer_1": f"So {n}.", **wrong} for n in range(count)]
+    rows = [
+        {"id": f"p{n}", "question": f"Why {n}?", "answer_1": f"So {n}.", **wrong}
+        for n in range(count)
+    ]
     return write_lines(folder / "pairs.jsonl", rows)
 
 
 def anybody(request: Request) -> Answer:
-    """A reply that any agent might give, another one to each prompt; the same one to the same prompt."""
+    """Give a reply that suits any agent; equal prompts get equal replies."""
     words = request.user
     value = 1 + sum(map(ord, words)) % 5
     if "numbered list" in words[-300:]:
@@ -70,10 +75,10 @@ def _field(about: dict[str, Any], value: int) -> Any:
 
 
 def lines(evaluation: Evaluation, half: bool = False) -> list[dict[str, Any]]:
-    """What must be the same, whichever way the calls went, but for ``half`` the price; G-Eval's planner stands alone.
+    """Return the parts that must not depend on how calls are sent; ``half``: half the price.
 
-    Items share its steps, and which of them is charged with the call depends on which asks first: they ask at the same
-    time.
+    G-Eval's planner is separate. Items share its steps, and the first item to ask pays the call,
+    which varies because they ask at the same time.
     """
     rows: list[dict[str, Any]] = []
     planned: list[dict[str, Any]] = []
@@ -95,7 +100,14 @@ def lines(evaluation: Evaluation, half: bool = False) -> list[dict[str, Any]]:
     return rows
 
 
-USED = ("calls", "input_tokens", "cached_input_tokens", "output_tokens", "reasoning_tokens", "cost_usd")
+USED = (
+    "calls",
+    "input_tokens",
+    "cached_input_tokens",
+    "output_tokens",
+    "reasoning_tokens",
+    "cost_usd",
+)
 
 
 def live(provider: Provider) -> list[Request]:
@@ -135,12 +147,12 @@ KILLED = """
 import os, signal, sys
 from importlib import import_module
 from jurygraph.eval import evaluate
-from jurygraph.eval.batch_api import batch_manager, batch_provider
+from jurygraph.eval.run.batch_api import batch_manager, batch_provider
 from jurygraph.eval.journal.call_journal import Journal
 
 place, model, data, out = sys.argv[1:]
 kind = {"openai": "OpenAI", "anthropic": "Anthropic", "google_genai": "Gemini"}[model.partition(":")[0]]
-provider = getattr(import_module(f"jurygraph.eval.batch_api.{kind.lower()}_batches"), f"{kind}Batches")
+provider = getattr(import_module(f"jurygraph.eval.run.batch_api.{kind.lower()}_batches"), f"{kind}Batches")
 owner, name, at = {
     "building": (batch_manager.WaveFiles, "add", 3),
     "built": (batch_manager.WaveFiles, "close", 2),
@@ -175,12 +187,14 @@ evaluate("debate", data, models={"*": model}, out=out, batch=True)
 
 def killed(forks: Forks, place: str, model: str, data: Path, out: Path) -> None:
     """Begin a run in a process that is killed at a place."""
-    process = forks(place, model, str(data), str(out), cwd=data.parent, program=KILLED, **os.environ)
+    process = forks(
+        place, model, str(data), str(out), cwd=data.parent, program=KILLED, **os.environ
+    )
     assert process.returncode == -signal.SIGKILL, process.stderr
 
 
 def goes_on(provider: Provider, model: str, data: Path, out: Path) -> None:
-    """Go on with a killed run: the results are those of one without batches, and nothing is sent twice."""
+    """Continue a killed run: its results equal those without batches; nothing is sent twice."""
     whole = evaluate("debate", data, models={"*": model}, out=out, batch=True)
     assert not live(provider)
     assert max(Counter(provider.batches.sent()).values()) == 1
@@ -223,10 +237,14 @@ def test_several_replies_to_one_request_and_one_each(provider: Provider, tmp_pat
     assert max(Counter(provider.batches.sent()[6:]).values()) == 1
 
 
-def test_a_file_has_a_limit(provider: Provider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_has_a_limit(
+    provider: Provider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     small = BatchLimits(first_poll=0.001, poll_interval=0.001, file_bytes=4000)
     monkeypatch.setattr(batch_provider, "DEFAULT_LIMITS", small)
-    assert not evaluate("single", scores(tmp_path), models=MODEL, out=tmp_path / "out", batch=True).failed
+    assert not evaluate(
+        "single", scores(tmp_path), models=MODEL, out=tmp_path / "out", batch=True
+    ).failed
     assert [len(batch.lines) for batch in provider.batches.made] == [1] * 5
 
 
@@ -234,7 +252,9 @@ def test_a_refused_key_ends_the_run_and_what_cannot_be_queued_now_is_sent_later(
     provider: Provider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        batch_provider, "DEFAULT_LIMITS", BatchLimits(first_poll=0.001, poll_interval=0.001, requests=3)
+        batch_provider,
+        "DEFAULT_LIMITS",
+        BatchLimits(first_poll=0.001, poll_interval=0.001, requests=3),
     )
     provider.batches.failures = {"/v1/files": [401]}
     refused = evaluate("single", scores(tmp_path), models=MODEL, out=tmp_path / "out", batch=True)
@@ -248,14 +268,18 @@ def test_a_refused_key_ends_the_run_and_what_cannot_be_queued_now_is_sent_later(
 
 
 @pytest.mark.parametrize("gone", ["output", "batch", "folder"])
-def test_days_later_what_is_gone_is_asked_again(provider: Provider, tmp_path: Path, gone: str) -> None:
-    data, out = scores(tmp_path), tmp_path / "out"
+def test_days_later_what_is_gone_is_asked_again(
+    provider: Provider, tmp_path: Path, gone: str
+) -> None:
+    data = scores(tmp_path)
+    out = tmp_path / "out"
     interrupted(provider, data, out)
     provider.batches.fate = lambda number: Fate()
     [batch] = provider.batches.made
     batch.fate = Fate()
     if gone == "output":
-        batch.looks, batch.output_file = 1, "file-gone"
+        batch.looks = 1
+        batch.output_file = "file-gone"
     elif gone == "batch":
         provider.batches.made.clear()
     else:
@@ -276,7 +300,9 @@ def interrupted(provider: Provider, data: Path, out: Path, protocol: str = "sing
     async def begin() -> StopSignal:
         stop = StopSignal()
         prepared = await asyncio.to_thread(plan, protocol, data, models=MODEL, out=out)
-        running = asyncio.create_task(execute(prepared, RunContext(RunConfig(batch=True), stop=stop)))
+        running = asyncio.create_task(
+            execute(prepared, RunContext(RunConfig(batch=True), stop=stop))
+        )
         await asyncio.to_thread(looked_after, provider)
         stop.ask("interrupted", "stopped by SIGINT")
         async with asyncio.timeout(HANG_GUARD):
@@ -286,10 +312,16 @@ def interrupted(provider: Provider, data: Path, out: Path, protocol: str = "sing
     return asyncio.run(begin())
 
 
-def test_an_interrupted_run_tells_what_goes_on_and_collects_it(provider: Provider, tmp_path: Path) -> None:
-    data, out = scores(tmp_path), tmp_path / "out"
+def test_an_interrupted_run_tells_what_goes_on_and_collects_it(
+    provider: Provider, tmp_path: Path
+) -> None:
+    data = scores(tmp_path)
+    out = tmp_path / "out"
     stop = interrupted(provider, data, out, "debate")
-    assert "1 batch continues at the provider, and the next start collects the results" in stop.explanation
+    assert (
+        "1 batch continues at the provider, and the next start collects the results"
+        in stop.explanation
+    )
     with pytest.raises(UsageError, match=r"1 of this run's batches .* resume with --batch"):
         evaluate("debate", data, models=MODEL, out=out)
     assert not live(provider)
@@ -311,7 +343,9 @@ def test_the_wave_that_fits_is_sent_and_no_more(
     whole = evaluate("debate", scores(tmp_path), **options)
     assert max(Counter(provider.batches.sent()).values()) == 1
     assert lines(whole) == lines(evaluate("debate", scores(tmp_path), models=MODEL), half=True)
-    monkeypatch.setattr(responses, "ending_of", None)  # replies that cannot be read are paid for all the same
+    monkeypatch.setattr(
+        responses, "ending_of", None
+    )  # replies that cannot be read are paid for all the same
     options["out"] = tmp_path / "unread"
     assert evaluate("single", scores(tmp_path, 9), **options, max_calls=most).stopped == "budget"
 
@@ -333,7 +367,12 @@ def test_dollars_are_counted_at_half_the_price(provider: Provider, tmp_path: Pat
     (MODEL, None, "give a folder"),
 ])  # fmt: skip
 def test_what_cannot_go_over_batches_is_told_first(
-    provider: Provider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, models: Any, out: Any, problem: str
+    provider: Provider,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    models: Any,
+    out: Any,
+    problem: str,
 ) -> None:
     monkeypatch.setenv("MISTRAL_API_KEY", "test-key")
     monkeypatch.chdir(tmp_path)
@@ -351,9 +390,13 @@ def test_a_run_can_change_to_batches_and_back(provider: Provider, tmp_path: Path
     assert max(Counter(json.dumps(request.body) for request in provider.requests).values()) == 1
 
 
-def test_an_unreadable_reply_is_repaired_in_a_later_wave(provider: Provider, tmp_path: Path) -> None:
+def test_an_unreadable_reply_is_repaired_in_a_later_wave(
+    provider: Provider, tmp_path: Path
+) -> None:
     def mumbles(request: Request) -> Answer:
-        return "mumble" if "Number 2." in request.body["messages"][1]["content"] else anybody(request)
+        return (
+            "mumble" if "Number 2." in request.body["messages"][1]["content"] else anybody(request)
+        )
 
     provider.play(by=mumbles)
     options: dict[str, Any] = {"models": MODEL, "out": tmp_path / "out", "batch": True}
@@ -366,10 +409,20 @@ def test_an_unreadable_reply_is_repaired_in_a_later_wave(provider: Provider, tmp
 
 
 def test_the_estimate_is_at_half_the_price(provider: Provider, tmp_path: Path) -> None:
-    command = ["run", "single", "--data", str(scores(tmp_path, 500)), "--model", MODEL["*"], "--dry-run"]
+    command = [
+        "run",
+        "single",
+        "--data",
+        str(scores(tmp_path, 500)),
+        "--model",
+        MODEL["*"],
+        "--dry-run",
+    ]
     told = [in_this_process(*command, *more, cwd=tmp_path).stdout for more in ([], ["--batch"])]
     costs = [[float(cost) for cost in re.findall(r"\$([\d.]+)", words)] for words in told]
     assert costs[0]
     assert costs[1] == pytest.approx([cost / 2 for cost in costs[0]], abs=0.01)
-    assert {method for method, _ in provider.batches.asked} <= {"GET"}, "more was asked than what there is"
+    assert {method for method, _ in provider.batches.asked} <= {"GET"}, (
+        "more was asked than what there is"
+    )
     assert not provider.requests

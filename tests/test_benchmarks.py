@@ -1,4 +1,4 @@
-"""The simulated provider of ``benchmarks/`` does what the figures that come of it rest upon."""
+"""Test the simulated provider of ``benchmarks/``, on which their figures depend."""
 
 import http.client
 import json
@@ -15,18 +15,22 @@ from .processes import HANG_GUARD, simulated_address
 from .source_tree import ROOT, beside
 
 beside("benchmarks/simulated_provider.py")
-SCENARIOS = "durability, economy, frozen, journal, memory, profiling, raw_client, scale, speed, storm"
+SCENARIOS = (
+    "durability, economy, frozen, journal, memory, profiling, raw_client, scale, speed, storm"
+)
 
 Ask = Callable[..., tuple[int, Any]]
 
 
 @contextmanager
 def running(*options: str) -> Iterator[Ask]:
-    """The provider as a script; what asks it gives back status and body."""
+    """Run the provider as a script; a call of the result returns status and body."""
     with simulated_address(*options) as address:
         host = urlsplit(address).netloc
 
-        def ask(method: str, path: str, body: Any = None, timeout: float = HANG_GUARD) -> tuple[int, Any]:
+        def ask(
+            method: str, path: str, body: Any = None, timeout: float = HANG_GUARD
+        ) -> tuple[int, Any]:
             with closing(http.client.HTTPConnection(host, timeout=timeout)) as client:
                 client.request(method, path, json.dumps(body) if body else None)
                 reply = client.getresponse()
@@ -56,7 +60,12 @@ def test_a_reply_is_a_function_of_its_request_and_every_request_is_counted() -> 
         anew = ask("GET", "/stats")[1]
     assert one == again
     assert content(one) != content(other)
-    assert (seen["requests"], seen["distinct"], seen["repeated"], seen["answered_twice"]) == (3, 2, 1, 1)
+    assert (seen["requests"], seen["distinct"], seen["repeated"], seen["answered_twice"]) == (
+        3,
+        2,
+        1,
+        1,
+    )
     assert (anew["requests"], anew["distinct"]) == (0, 0)
 
 
@@ -65,7 +74,8 @@ def test_a_storm_is_the_same_each_time_and_an_attempt_later_another() -> None:
         return [complete(ask, f"call {number}")[0] for number in range(200)]
 
     with running("--faults", "limit=0.2,error=0.2") as ask:
-        first, second = weather(ask), weather(ask)
+        first = weather(ask)
+        second = weather(ask)
         ask("POST", "/reset")
         again = weather(ask)
     assert first == again

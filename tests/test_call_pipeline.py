@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 from jurygraph.eval import Evaluation, aevaluate, evaluate
-from jurygraph.eval.calls.call_pipeline import RunContext
-from jurygraph.eval.calls.progress_counters import ProgressCounters
 from jurygraph.eval.journal import records
-from jurygraph.eval.plan.plan import plan
 from jurygraph.eval.results.config import RunConfig
+from jurygraph.eval.run.calls.call_pipeline import RunContext
+from jurygraph.eval.run.calls.progress_counters import ProgressCounters
+from jurygraph.eval.run.plan.plan import plan
 from jurygraph.eval.run.runner import execute
-from jurygraph.graphs.options import RunSettings
+from jurygraph.graphs.engine.options import RunSettings
 from jurygraph.nodes.models import responses
 from jurygraph.nodes.models.call import Reply
 from jurygraph.state import Usage as ModelUsage
@@ -33,7 +33,7 @@ def dataset(folder: Path, count: int = 6) -> Path:
 
 
 def debater(request: Request) -> Answer:
-    """Objects once, then agrees; the scorer's mind changes with what is said."""
+    """Objects once, then agrees; the scorer changes its mind after the objection."""
     if "Score: " in request.user.rpartition("\n")[2] or "Score:" in request.user[-300:]:
         return f"Well put.\nScore: {2 + len(request.user) % 3}"
     return "NO ISSUE" if "second thoughts" in request.user else "I have second thoughts."
@@ -44,9 +44,12 @@ def scorer(request: Request) -> Answer:
 
 
 def results(evaluation: Evaluation) -> list[dict[str, Any]]:
-    """What must be the same however a run came to its end."""
+    """Return the parts that must be the same however a run ended."""
     lines = [result.model_dump(exclude={"seconds", "transcript"}) for result in evaluation.results]
-    said = [[(turn["agent"], turn["content"]) for turn in result.transcript] for result in evaluation.results]
+    said = [
+        [(turn["agent"], turn["content"]) for turn in result.transcript]
+        for result in evaluation.results
+    ]
     return [{**line, "said": words} for line, words in zip(lines, said, strict=True)]
 
 
@@ -57,7 +60,11 @@ def most_repeated(provider: Provider) -> int:
 def test_a_second_run_on_the_same_journal_pays_nothing(provider: Provider, tmp_path: Path) -> None:
     provider.play(by=debater)
     data = dataset(tmp_path)
-    options: dict[str, Any] = {"models": MODEL, "settings": PLAIN, "journal": tmp_path / "shared.sqlite"}
+    options: dict[str, Any] = {
+        "models": MODEL,
+        "settings": PLAIN,
+        "journal": tmp_path / "shared.sqlite",
+    }
     shorter = evaluate("debate", data, **options, out=tmp_path / "one", limit=4)
     one = evaluate("debate", data, **options, out=tmp_path / "one")
     assert (len(shorter.results), len(one.results), len(one.failed)) == (4, 6, 0)
@@ -80,7 +87,7 @@ def test_a_call_leaves_nothing_for_garbage_collection(provider: Provider, tmp_pa
         before = replies()
         done = evaluate("debate", dataset(tmp_path), models=MODEL, settings=PLAIN)
         assert sum(line.calls for line in done.results) > provider.connections
-        # A connection holds on to the call for which it was opened.
+        # A connection refers to the call for which it was opened.
         assert replies() <= before + provider.connections
     finally:
         gc.enable()
@@ -97,23 +104,32 @@ def test_protocols_share_what_they_have_in_common(provider: Provider, tmp_path: 
     assert together <= len(provider.requests) - together - 6, "the first scores were paid twice"
 
 
-def test_repeats_and_voices_stay_several_and_equal_items_are_one(provider: Provider, tmp_path: Path) -> None:
+def test_repeats_and_voices_stay_several_and_equal_items_are_one(
+    provider: Provider, tmp_path: Path
+) -> None:
     provider.play(by=scorer)
-    options: dict[str, Any] = {"models": MODEL, "settings": {**PLAIN, "ensemble": {"roles": "same"}}}
+    options: dict[str, Any] = {
+        "models": MODEL,
+        "settings": {**PLAIN, "ensemble": {"roles": "same"}},
+    }
     evaluate(["single", "ensemble"], dataset(tmp_path, 2), **options, repeats=3)
     assert len(provider.requests) == 2 * 3 + 2 * 3 * 3
     rows = [{"id": f"i{n}", "source": "Noon.", "candidate": "The same."} for n in range(20)]
     same = write_lines(tmp_path / "same.jsonl", rows)
-    assert len(evaluate("single", same, aspects=["fluency"], models=MODEL, settings=PLAIN).results) == 20
+    assert (
+        len(evaluate("single", same, aspects=["fluency"], models=MODEL, settings=PLAIN).results)
+        == 20
+    )
     assert len(provider.requests) == 24 + 1
 
 
 def test_fresh_pays_anew_and_goes_on_as_fresh(provider: Provider, tmp_path: Path) -> None:
     provider.play(by=scorer)
-    data, out = dataset(tmp_path), tmp_path / "out"
+    data = dataset(tmp_path)
+    out = tmp_path / "out"
     options: dict[str, Any] = {"models": MODEL, "settings": PLAIN, "out": out}
     evaluate("single", data, **options)
-    # Several within a second, whose dates are the same: none is written over.
+    # Several within a second have the same date: none is overwritten.
     for number in range(1, 4):
         assert len(evaluate("single", data, **options, fresh=True).results) == 6
         assert len(provider.requests) == 6 * (number + 1)
@@ -122,12 +138,17 @@ def test_fresh_pays_anew_and_goes_on_as_fresh(provider: Provider, tmp_path: Path
     assert len(provider.requests) == 24
 
 
-def test_what_failed_or_was_unreadable_is_asked_by_the_next_run(provider: Provider, tmp_path: Path) -> None:
+def test_what_failed_or_was_unreadable_is_asked_by_the_next_run(
+    provider: Provider, tmp_path: Path
+) -> None:
     spoilt: dict[str, Answer] = {"Number 2.": "mumble", "Number 3.": Failure(400)}
     provider.play(
-        by=lambda request: next((spoilt[text] for text in spoilt if text in request.user), "Fine.\nScore: 4")
+        by=lambda request: next(
+            (spoilt[text] for text in spoilt if text in request.user), "Fine.\nScore: 4"
+        )
     )
-    data, out = dataset(tmp_path, 4), tmp_path / "out"
+    data = dataset(tmp_path, 4)
+    out = tmp_path / "out"
     options: dict[str, Any] = {"models": MODEL, "settings": PLAIN, "out": out}
     first = evaluate("single", data, **options)
     assert [(result.item, result.calls) for result in first.failed] == [("i2", 2), ("i3", 0)]
@@ -143,7 +164,8 @@ def test_what_failed_or_was_unreadable_is_asked_by_the_next_run(provider: Provid
 @pytest.mark.parametrize("most", [1, 7, 13])
 def test_never_more_calls_than_allowed(provider: Provider, tmp_path: Path, most: int) -> None:
     provider.play(by=debater)
-    data, out = dataset(tmp_path), tmp_path / "out"
+    data = dataset(tmp_path)
+    out = tmp_path / "out"
     options: dict[str, Any] = {"models": MODEL, "settings": PLAIN, "out": out}
     stopped = evaluate("debate", data, **options, max_calls=most)
     assert stopped.stopped == "budget"
@@ -158,10 +180,14 @@ def test_never_more_calls_than_allowed(provider: Provider, tmp_path: Path, most:
 
 
 @pytest.mark.parametrize("limit", [{"max_calls": 31}, {"max_tokens": 7000}], ids=str)
-def test_a_budget_ends_what_has_begun(provider: Provider, tmp_path: Path, limit: dict[str, Any]) -> None:
+def test_a_budget_ends_what_has_begun(
+    provider: Provider, tmp_path: Path, limit: dict[str, Any]
+) -> None:
     provider.play(by=debater)
     data = dataset(tmp_path, 64)
-    done = evaluate("debate", data, models=MODEL, settings={**PLAIN, "n": 2}, concurrency=64, **limit)
+    done = evaluate(
+        "debate", data, models=MODEL, settings={**PLAIN, "n": 2}, concurrency=64, **limit
+    )
     judged = sum(result.calls for result in done.results if result.status == "ok")
     assert done.stopped == "budget"
     # One item at most has begun and is not finished.
@@ -201,8 +227,15 @@ def test_replies_that_do_not_say_what_they_took_are_kept_and_no_way_round_a_budg
     provider: Provider, tmp_path: Path, most: dict[str, Any], usage: Usage | None
 ) -> None:
     provider.play(by=lambda request: Text("Fine.\nScore: 4", usage=usage))
-    data, out = dataset(tmp_path, 60), tmp_path / "out"
-    options: dict[str, Any] = {"models": MODEL, "settings": PLAIN, "out": out, "concurrency": 4, **most}
+    data = dataset(tmp_path, 60)
+    out = tmp_path / "out"
+    options: dict[str, Any] = {
+        "models": MODEL,
+        "settings": PLAIN,
+        "out": out,
+        "concurrency": 4,
+        **most,
+    }
     stopped = evaluate("single", data, **options)
     assert (stopped.stopped, len(stopped.failed)) == ("budget", 0)
     assert {line.cost_usd for line in stopped.results} == {None}
@@ -221,7 +254,8 @@ def test_a_reply_that_cannot_be_read_is_kept_and_not_paid_again(
     def unable(*_: Any, **__: Any) -> Reply:
         raise TypeError("unsupported operand")
 
-    data, out = dataset(tmp_path), tmp_path / "out"
+    data = dataset(tmp_path)
+    out = tmp_path / "out"
     options: dict[str, Any] = {"models": MODEL, "settings": PLAIN, "out": out}
     with monkeypatch.context() as faulty:
         faulty.setattr(responses, "ending_of", unable)
@@ -234,9 +268,13 @@ def test_a_reply_that_cannot_be_read_is_kept_and_not_paid_again(
     assert len(provider.requests) == 6
 
 
-async def test_whoever_cancels_loses_nothing_that_was_finished(provider: Provider, tmp_path: Path) -> None:
+async def test_whoever_cancels_loses_nothing_that_was_finished(
+    provider: Provider, tmp_path: Path
+) -> None:
     provider.play(by=debater)
-    data, out, counts = dataset(tmp_path, 30), tmp_path / "out", ProgressCounters()
+    data = dataset(tmp_path, 30)
+    out = tmp_path / "out"
+    counts = ProgressCounters()
     prepared = await asyncio.to_thread(plan, "debate", data, models=MODEL, settings=PLAIN, out=out)
     running = asyncio.create_task(execute(prepared, RunContext(RunConfig(concurrency=4), counts)))
     await reached(lambda: counts.made >= 20, running)
@@ -249,28 +287,40 @@ async def test_whoever_cancels_loses_nothing_that_was_finished(provider: Provide
     assert len(provider.requests) <= needed + 4, "more than what was in flight was made again"
 
 
-def test_parameters_that_were_dropped_stay_dropped_on_replay(provider: Provider, tmp_path: Path) -> None:
+def test_parameters_that_were_dropped_stay_dropped_on_replay(
+    provider: Provider, tmp_path: Path
+) -> None:
     def refuses(request: Request) -> Answer:
         for field in ("temperature", "top_p"):
             if field in request.body:
-                return Failure(400, f"Unsupported parameter: '{field}'", field, "unsupported_parameter")
+                return Failure(
+                    400, f"Unsupported parameter: '{field}'", field, "unsupported_parameter"
+                )
         return scorer(request)
 
     provider.play(by=refuses)
-    data, journal = dataset(tmp_path, 4), tmp_path / "j.sqlite"
+    data = dataset(tmp_path, 4)
+    journal = tmp_path / "j.sqlite"
     options: dict[str, Any] = {"settings": PLAIN, "journal": journal, "concurrency": 1}
     model = f"{MODEL['*']}?temperature=0.5&top_p=0.5"
-    # How long the client waits makes it another client of the same model, which has dropped nothing yet.
-    one, two = (evaluate("single", data, models=name, **options) for name in (model, f"{model}&timeout=60"))
+    # A client with another time-out is another client of the model, which has dropped nothing yet.
+    one, two = (
+        evaluate("single", data, models=name, **options) for name in (model, f"{model}&timeout=60")
+    )
     assert len(provider.requests) == 6
-    assert [result.warnings for result in one.results] == [result.warnings for result in two.results]
+    assert [result.warnings for result in one.results] == [
+        result.warnings for result in two.results
+    ]
     told = " ".join(one.results[-1].warnings)
     assert "takes no temperature" in told
     assert "takes no top_p" in told
 
 
 def test_a_reply_survives_its_keeping() -> None:
-    likely = [{"token": "4", "logprob": -0.1, "bytes": [52]}, {"token": "5", "logprob": -2.5, "bytes": [53]}]
+    likely = [
+        {"token": "4", "logprob": -0.1, "bytes": [52]},
+        {"token": "5", "logprob": -2.5, "bytes": [53]},
+    ]
     tokens = [{"token": "4", "logprob": -0.1, "bytes": [52], "top_logprobs": likely}]
     other = Reply("5\u2028é", {"score": 5}, True, True, ModelUsage(0, cost_usd=None))
     usage = ModelUsage(2, 9, 3, 2, 1, 0.0001, 0.25)
@@ -291,7 +341,9 @@ def test_numbers_that_no_machine_holds_and_deep_nesting_survive_as_well() -> Non
     deep: dict[str, Any] = {"score": 10**30}
     for _ in range(300):
         deep = {"more": deep}
-    reply = Reply("4", {"score": 10**30, "deep": deep}, False, False, ModelUsage(1, 9, 0, 2, 0, None, 0.25))
+    reply = Reply(
+        "4", {"score": 10**30, "deep": deep}, False, False, ModelUsage(1, 9, 0, 2, 0, None, 0.25)
+    )
     again = records.from_bytes(records.to_bytes(reply))
     assert again.fields is not None
     assert again.fields["score"] == 1e30

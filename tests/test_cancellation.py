@@ -1,6 +1,7 @@
 """A call whose graph is cancelled is ended, or its reply is kept for the graph when it is resumed.
 
-In plain LangGraph a call in a thread is lost, and paid for twice, and so is what a node got before it ended early.
+In plain LangGraph a call in a thread is lost, and paid for twice, and so is what a node got before
+it ended early.
 """
 
 import asyncio
@@ -53,7 +54,7 @@ class Held(BaseChatModel):
 
 
 class HeldAsync(Held):
-    """The same with an async call: of a caller's own model the sync one is made, which no event loop is bound to."""
+    """The same with an async call; a caller's own model is called in sync, free of loops."""
 
     async def _agenerate(self, *_: Any, **__: Any) -> ChatResult:
         raise AssertionError("The async call is made.")
@@ -78,7 +79,9 @@ async def cancelled(work: Coroutine[Any, Any, Any], holds: Callable[[], bool]) -
 @pytest.mark.parametrize("kind", [Held, HeldAsync])
 @pytest.mark.parametrize("call", [1, 2])
 @pytest.mark.parametrize("resumed", ["at once", "later"])
-async def test_a_call_is_kept_for_the_resumed_debate(kind: type[Held], call: int, resumed: str) -> None:
+async def test_a_call_is_kept_for_the_resumed_debate(
+    kind: type[Held], call: int, resumed: str
+) -> None:
     model = kind(first_let=call - 1)
     graph = debate.build(models=model, n=1, structured="off").compile(checkpointer=InMemorySaver())
     await cancelled(graph.ainvoke(GIVEN, THREAD), lambda: len(model._begun) == call)
@@ -100,7 +103,8 @@ async def test_of_agents_side_by_side_nobody_is_asked_twice() -> None:
     )
 
     def one_has_spoken() -> bool:
-        # Kept by the checkpointer: a reply that is on its way there is asked for again, as in plain LangGraph.
+        # Stored by the checkpointer. A reply on its way there is requested again, as in plain
+        # LangGraph.
         return len(model._begun) == 3 and any(task.result for task in graph.get_state(THREAD).tasks)
 
     await cancelled(graph.ainvoke(GIVEN, THREAD), one_has_spoken)
@@ -111,7 +115,8 @@ async def test_of_agents_side_by_side_nobody_is_asked_twice() -> None:
 
 @pytest.mark.parametrize("how", ["a sibling fails", "the parent has no more time"])
 async def test_a_graph_round_the_judge_that_gives_up_loses_no_call(how: str) -> None:
-    model, fails = Held(first_let=1), how == "a sibling fails"
+    model = Held(first_let=1)
+    fails = how == "a sibling fails"
 
     async def sibling(_state: State) -> State:
         if fails:
@@ -158,8 +163,15 @@ async def test_a_call_that_took_too_long_is_sent_again() -> None:
 
 
 @pytest.mark.parametrize("end", ["cancelled", "failed"])
-async def test_what_a_node_got_before_it_ended_is_there_on_resuming(provider: Provider, end: str) -> None:
-    settings: Any = {"models": {"*": OPENAI}, "samples": 4, "weighting": "sampling", "steps": ["Read."]}
+async def test_what_a_node_got_before_it_ended_is_there_on_resuming(
+    provider: Provider, end: str
+) -> None:
+    settings: Any = {
+        "models": {"*": OPENAI},
+        "samples": 4,
+        "weighting": "sampling",
+        "steps": ["Read."],
+    }
     graph = geval.build(**settings).compile(checkpointer=InMemorySaver())
     # All four are asked for in one request first.
     last = Hang(3600) if end == "cancelled" else Failure(400, "No.")
@@ -174,19 +186,23 @@ async def test_what_a_node_got_before_it_ended_is_there_on_resuming(provider: Pr
     provider.play(by=lambda _: "2")
     verdict = (await graph.ainvoke(None, THREAD))["verdict"]
     assert (verdict["calls"], verdict["score"], len(provider.requests)) == (4, 3.5, 6)
-    # Each is used once: another run on the thread asks anew.
+    # Each is used once: another run on the thread makes new calls.
     await graph.ainvoke(GIVEN, THREAD)
     assert len(provider.requests) == 10
 
 
-async def test_an_unreadable_reply_is_kept_only_if_a_repair_was_asked_for(provider: Provider) -> None:
-    graph = single.build(models={"*": OPENAI}, structured="off").compile(checkpointer=InMemorySaver())
+async def test_an_unreadable_reply_is_kept_only_if_a_repair_was_asked_for(
+    provider: Provider,
+) -> None:
+    graph = single.build(models={"*": OPENAI}, structured="off").compile(
+        checkpointer=InMemorySaver()
+    )
     provider.play("No idea.", Hang(3600))
     await cancelled(graph.ainvoke(GIVEN, THREAD), lambda: len(provider.requests) == 2)
     provider.play("None either.")
     with pytest.raises(ReplyError):
         await graph.ainvoke(None, THREAD)
-    # The first reply was there, and the repair alone was asked for again; both could not be read.
+    # Only the repair was repeated, since the first reply was stored; both could not be read.
     assert len(provider.requests) == 3
     provider.play("Score: 4")
     assert (await graph.ainvoke(None, THREAD))["verdict"]["calls"] == 1

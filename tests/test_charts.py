@@ -1,4 +1,4 @@
-"""Drawings: their colours follow the page, their text is text, their names do not cover each other."""
+"""Test charts: colours follow the page, text is text, and names do not overlap."""
 
 from __future__ import annotations
 
@@ -19,19 +19,25 @@ from .sample_study import around, study
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-PANEL = Panel("fluency", "rho", {"debate": [around(0.25), around(0.75)], "single": [None, Statistic(0.5)]})
+PANEL = Panel(
+    "fluency", "rho", {"debate": [around(0.25), around(0.75)], "single": [None, Statistic(0.5)]}
+)
 
 HOSTILE = "</svg><script>alert(1)</script> $x$ \x00\x1b\u202e\ud800 中"
 
 
 def drawing(frontier: Frontier | None = None) -> Figure:
     frontier = frontier or study().frontiers[0]
-    return frontier_figure(frontier, {point.label: number for number, point in enumerate(frontier.points)})
+    return frontier_figure(
+        frontier, {point.label: number for number, point in enumerate(frontier.points)}
+    )
 
 
 def luminance(color: str) -> float:
     parts = [int(color[at : at + 2], 16) / 255 for at in (1, 3, 5)]
-    linear = [part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    linear = [
+        part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
+    ]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
@@ -47,7 +53,9 @@ def test_every_colour_can_be_read_on_its_paper(dark: bool) -> None:
     colors.pop("--figure-rule")
     assert len(colors) == 11
     assert {
-        name: contrast(color, paper) for name, color in colors.items() if contrast(color, paper) < 4.5
+        name: contrast(color, paper)
+        for name, color in colors.items()
+        if contrast(color, paper) < 4.5
     } == {}
 
 
@@ -57,7 +65,9 @@ def test_a_themed_drawing_has_variables_for_colours_and_no_styles_of_its_own() -
     assert root.get("role") == "img"
     assert [element.text for element in root[:2]] == ["Agreement over cost", "debate is best"]
     assert root.get("aria-labelledby") == f"{root[0].get('id')} {root[1].get('id')}"
-    assert not any("style" in element.attrib or "font-family" in element.attrib for element in root.iter())
+    assert not any(
+        "style" in element.attrib or "font-family" in element.attrib for element in root.iter()
+    )
     used = {element.get(name, "") for element in root.iter() for name in ("fill", "stroke")}
     assert {value for value in used if value.startswith("#")} <= {"#000000"}
     assert "var(--series-1, #0b63a8)" in used
@@ -79,7 +89,8 @@ def test_two_drawings_on_a_page_share_no_names() -> None:
 def test_the_same_figure_is_the_same_drawing_and_leaves_no_global_state(tmp_path: Path) -> None:
     import matplotlib
 
-    before, threads = dict(matplotlib.rcParams), threading.active_count()
+    before = dict(matplotlib.rcParams)
+    threads = threading.active_count()
     drawn = [chart_style.themed_svg(drawing(), "one", "") for _ in range(2)]
     assert drawn[0] == drawn[1]
     files = [chart_style.save(drawing(), tmp_path / f"{n}.svg") for n in range(2)]

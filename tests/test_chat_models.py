@@ -1,4 +1,4 @@
-"""Chat model objects of the caller's own: in sync and async code, on several event loops, beside LangChain's cache."""
+"""Test chat model objects of the caller: sync, async, several event loops, LangChain's cache."""
 
 import asyncio
 import gc
@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 from jurygraph.graphs import ensemble, single
-from jurygraph.graphs.repeated import build as build_repeated
-from jurygraph.nodes.bound_judge import OwnModel
+from jurygraph.graphs.wrappers.repeated import build as build_repeated
 from jurygraph.nodes.models.prices import cost_usd
+from jurygraph.nodes.runtime.bound_judge import OwnModel
 from jurygraph.state import ModelSpec, UsageError, Verdict
 from langchain.chat_models import init_chat_model
 from langchain_core.caches import InMemoryCache
@@ -56,7 +56,9 @@ def cache() -> Iterator[None]:
 
 @pytest.mark.usefixtures("cache")
 @pytest.mark.parametrize("how", ["name", "object"])
-def test_langchains_cache_answers_one_judge_and_none_that_differs(provider: Provider, how: str) -> None:
+def test_langchains_cache_answers_one_judge_and_none_that_differs(
+    provider: Provider, how: str
+) -> None:
     models: Any = {"*": OPENAI if how == "name" else openai_chat(provider)}
     provider.play(by=scoring(1, 5))
     graph = single.build(models=models).compile()
@@ -69,7 +71,7 @@ def test_langchains_cache_answers_one_judge_and_none_that_differs(provider: Prov
     graph = build_repeated(of="single", k=3, models=models).compile()
     first, second = (judge(graph).details["scores"] for _ in range(2))
     assert sorted(first) == [1, 3, 5]
-    # The first run's call is the same as before, and its reply may be the same; the others are asked anew.
+    # The first run's call is the same as before and may get the same reply; the others are new.
     assert len(provider.requests) == 5
     assert sorted(second)[1:] != sorted(second)[:-1]
 
@@ -91,7 +93,7 @@ def chats() -> Iterator[Server]:
 
 @pytest.fixture(autouse=True)
 def left_open() -> Iterator[None]:
-    """Collect what a test leaves: connections of an object's own async client are its owner's to close."""
+    """Collect a test's leftovers: the owner of an object's async client closes its connections."""
     yield
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -115,7 +117,8 @@ async def ainvoke(chat: BaseChatModel) -> None:
     assert Verdict.of(await graph.ainvoke({"task": SCORE_TASK})).score == 4
 
 
-# One letter a step: the graph sync or async, the caller's own call sync or async, each async step on a loop of its own.
+# One letter per step: the graph sync or async, the caller's own call sync or async. Each async step
+# has its own loop.
 STEPS: dict[str, Callable[[BaseChatModel], Any]] = {
     "G": invoke,
     "g": lambda chat: asyncio.run(ainvoke(chat)),
@@ -124,12 +127,15 @@ STEPS: dict[str, Callable[[BaseChatModel], Any]] = {
 }
 
 
-# Of all pairs of steps, the long mix has those that are not tried alone.
+# The long sequence covers the pairs of steps that are not tried alone.
 @pytest.mark.parametrize(
     ("kind", "steps"),
     [
         *((kind, steps) for kind in ("openai", "anthropic") for steps in ("Gg", "gg", "oG")),
-        *((kind, "OGogGOg") for kind in ("openai", "anthropic", "groq", "mistral", "ollama", "gemini")),
+        *(
+            (kind, "OGogGOg")
+            for kind in ("openai", "anthropic", "groq", "mistral", "ollama", "gemini")
+        ),
     ],
 )
 def test_one_object_in_any_mix_of_sync_and_async(chats: Server, kind: str, steps: str) -> None:
@@ -150,7 +156,7 @@ def test_two_objects_that_share_connections_in_langchain(chats: Server, kind: st
 
 @pytest.mark.parametrize("kind", ["openai", "anthropic", "mistral"])
 async def test_a_notebook(chats: Server, kind: str) -> None:
-    """On a loop that stays, the caller awaits the model, judges with ``.invoke()`` in a cell, and awaits a judge."""
+    """On one loop, await the model, judge with ``.invoke()`` in a cell, and await a judge."""
     chat = DIALECTS[kind].chat(chats.url)
     await ask(chat)
     invoke(chat)
@@ -176,7 +182,7 @@ def test_loops_in_several_threads_at_the_same_time(chats: Server, kind: str) -> 
 
 
 class Together(BaseChatModel):
-    """A model without an async client, which answers when so many calls are waiting for it at the same time."""
+    """A model without an async client that answers once enough calls wait at the same time."""
 
     meeting: Any
 
@@ -194,7 +200,9 @@ class Together(BaseChatModel):
 @pytest.mark.parametrize("how", ["sync", "async"])
 def test_calls_in_threads_do_not_queue(how: str) -> None:
     chat = Together(meeting=threading.Barrier(40))
-    graph = ensemble.build(referees=40, roles="same", models={"*": chat}, structured="off").compile()
+    graph = ensemble.build(
+        referees=40, roles="same", models={"*": chat}, structured="off"
+    ).compile()
     given: Any = {"task": SCORE_TASK}
     result = graph.invoke(given) if how == "sync" else asyncio.run(graph.ainvoke(given))
     assert Verdict.of(result).calls == 40
@@ -209,7 +217,9 @@ def test_a_model_that_counts_its_calls_goes_on_counting() -> None:
 # Runnables made of chat models
 
 
-def judged(models: Any, config: dict[str, Any] | None = None, **settings: Any) -> tuple[Verdict, str]:
+def judged(
+    models: Any, config: dict[str, Any] | None = None, **settings: Any
+) -> tuple[Verdict, str]:
     """The verdict, which is 4, and the model that is named for it."""
     given: Any = {"task": SCORE_TASK}
     graph = single.build(models=models, **settings).compile()
@@ -282,9 +292,16 @@ def test_a_config_chooses_parameters_and_models(provider: Provider) -> None:
     heated = openai_chat(provider, temperature=0.1).configurable_fields(temperature=heat)
     for config in ({}, {"configurable": {"heat": 0.9}}, {"configurable": {"heat": 0.9}}, None):
         judged(heated, config)
-    assert [request.parameters["temperature"] for request in provider.requests] == [0.1, 0.9, 0.9, 0.1]
+    assert [request.parameters["temperature"] for request in provider.requests] == [
+        0.1,
+        0.9,
+        0.9,
+        0.1,
+    ]
     other = openai_chat(provider, "gpt-4o")
-    chosen = openai_chat(provider).configurable_alternatives(ConfigurableField(id="judge"), other=other)
+    chosen = openai_chat(provider).configurable_alternatives(
+        ConfigurableField(id="judge"), other=other
+    )
     assert judged(chosen)[1] == OPENAI
     assert judged(chosen, {"configurable": {"judge": "other"}})[1] == "openai:gpt-4o"
     unnamed: Any = init_chat_model()
@@ -301,5 +318,9 @@ def test_what_identifies_a_chain(provider: Provider) -> None:
 
     chat = openai_chat(provider)
     assert identity(chat.with_retry()) == identity(chat.bind()) == identity(chat)
-    different = [chat, chat.bind(service_tier="flex"), chat.with_fallbacks([chat.bind(stop=["END"])])]
+    different = [
+        chat,
+        chat.bind(service_tier="flex"),
+        chat.with_fallbacks([chat.bind(stop=["END"])]),
+    ]
     assert len({str(identity(one)) for one in different}) == 3

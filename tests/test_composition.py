@@ -1,20 +1,22 @@
-"""Protocols inside other graphs; both orders (PROTOCOLS, section 3), ``repeated`` and ``cascade``; wrappers by name."""
+"""Test protocols inside other graphs, both orders, ``repeated``, ``cascade``, and names."""
 
 import math
+import operator
 from collections import Counter
 from collections.abc import Sequence
 from functools import cache
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 from jurygraph.eval import evaluate
-from jurygraph.graphs import calibrated, cascade, debate, multiagent, repeated, single
-from jurygraph.graphs.base import ProtocolGraph
-from jurygraph.graphs.registry import find_protocol
+from jurygraph.graphs import calibrated, cascade, debate, multiagent, repeated, review, single
+from jurygraph.graphs.engine.base import ProtocolGraph
+from jurygraph.graphs.engine.registry import find_protocol
 from jurygraph.nodes.models.scripted_model import ScriptedModel
-from jurygraph.nodes.verdicts import conclude, prepare
+from jurygraph.nodes.runtime.verdicts import conclude, prepare
 from jurygraph.state import UsageError, Verdict
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.errors import InvalidUpdateError
 from langgraph.graph import START, StateGraph
 from langgraph.types import Command
 from pydantic import BaseModel, ValidationError
@@ -32,7 +34,7 @@ BOUND: dict[str, dict[str, Any]] = {
     "faireval": {"k": 1}, "geval": {"samples": 2}, "more": {"advocates": 1},
     "multiagent": {"commander": "llm"}, "repeated": {"k": 2}, "samre": {"jurors": 0},
 }  # fmt: skip
-"""Settings whose effect shows in the number of calls."""
+"""Settings that change the number of calls."""
 
 
 class ParentState(TypedDict):
@@ -43,7 +45,7 @@ class ParentState(TypedDict):
 
 
 class ParentContext(BaseModel):
-    """Fields that protocols have as well, with values that none of them could work with."""
+    """Fields that protocols have too, with values that none of them accepts."""
 
     n: int = 9
     k: int = 0
@@ -61,9 +63,11 @@ class ParentContext(BaseModel):
 
 @cache
 def alone(name: str, kind: str, bound: bool = False) -> dict[str, Any]:
-    """What a judge comes to by itself, at the defaults or with the settings whose effect shows."""
+    """Return a judge's own result, by default or with settings that change the calls."""
     settings = BOUND.get(name, {}) if bound else {}
-    result: dict[str, Any] = find_protocol(name).build(**settings).compile().invoke({"task": TASKS[kind]})
+    result: dict[str, Any] = (
+        find_protocol(name).build(**settings).compile().invoke({"task": TASKS[kind]})
+    )
     return result
 
 
@@ -74,18 +78,22 @@ def parent_of(judge: Any) -> Any:
 
 
 @pytest.mark.parametrize(("name", "kind"), CASES)
-async def test_a_node_of_a_parent_keeps_its_settings_and_streams_its_turns(name: str, kind: str) -> None:
+async def test_a_node_of_a_parent_keeps_its_settings_and_streams_its_turns(
+    name: str, kind: str
+) -> None:
     settings = BOUND.get(name, {})
     graph = parent_of(find_protocol(name).build(**settings).compile())
-    start, heard = {"task": TASKS[kind], "notes": ["mine"]}, []
+    start = {"task": TASKS[kind], "notes": ["mine"]}
+    heard = []
     async for where, event in graph.astream(
         start, THREAD, context=ParentContext(), stream_mode="custom", subgraphs=True
     ):
         assert where[0].startswith("judge:")
-        # A wrapper streams the turns of the judges inside as its own; these stream them as theirs, too.
+        # The judges inside a wrapper stream their turns, and so does the wrapper.
         if len(where) == 1:
             heard.append((event["turn"]["id"], event["turn"]["content"]))
-    inside, outside = graph.get_state(THREAD).values, alone(name, kind, bound=True)
+    inside = graph.get_state(THREAD).values
+    outside = alone(name, kind, bound=True)
     assert Counter(heard) == Counter((turn["id"], turn["content"]) for turn in inside["transcript"])
     assert set(inside) == {"task", "verdict", "transcript", "notes"}
     assert (inside["task"], inside["notes"]) == (TASKS[kind], ["mine"])
@@ -97,7 +105,8 @@ async def test_a_node_of_a_parent_keeps_its_settings_and_streams_its_turns(name:
 
 
 @pytest.mark.parametrize(
-    ("given", "told"), [("debat", "unknown protocol 'debat'"), (7, "a judge must be a protocol's name")]
+    ("given", "told"),
+    [("debat", "unknown protocol 'debat'"), (7, "a judge must be a protocol's name")],
 )
 def test_wrappers_take_graphs_and_names_and_refuse_what_is_neither(given: Any, told: str) -> None:
     for wrap in (calibrated, repeated, lambda graph: cascade(single.build(), graph)):
@@ -114,13 +123,65 @@ def test_an_outcome_that_leads_nowhere_is_named() -> None:
     graph.add_edge(START, "prepare")
     graph.route("prepare", lambda _state, _settings: "aside", {"on": "conclude"})
     task = {"kind": "score", "source": "S", "candidate": "C", "aspect": "fluency"}
-    with pytest.raises(UsageError, match=r"the outcome 'aside', .* behind prepare .*: its outcomes are on"):
+    with pytest.raises(
+        UsageError, match=r"the outcome 'aside', .* behind prepare .*: its outcomes are on"
+    ):
         graph.compile().invoke({"task": task})
+
+
+def highest(before: int, new: int) -> int:
+    return max(before, new)
+
+
+def side_by_side(state: Any) -> Any:
+    """Two judges at the same time in a parent of this state."""
+    parent = StateGraph(state)
+    for name, judge in (("first", debate.build(n=1)), ("second", single.build())):
+        parent.add_node(name, judge.compile())
+        parent.add_edge(START, name)
+    return parent.compile(checkpointer=InMemorySaver())
+
+
+@pytest.mark.parametrize("key", ["verdict", "transcript", "scores", "round"])
+def test_judges_side_by_side_collide_on_a_key_without_a_reducer(key: str) -> None:
+    state: Any = TypedDict("state", {"task": dict[str, Any], key: Any})  # type: ignore[misc]
+    with pytest.raises(
+        InvalidUpdateError, match=f"At key '{key}': Can receive only one value per step"
+    ):
+        side_by_side(state).invoke({"task": SCORE}, THREAD)
+
+
+def test_judges_side_by_side_add_to_reducers_once() -> None:
+    class State(TypedDict):
+        task: dict[str, Any]
+        transcript: Annotated[list[Any], operator.add]
+        scores: Annotated[list[Any], operator.add]
+        round: Annotated[int, highest]
+
+    each: list[Any] = [debate.build(n=1), single.build()]
+    graph = side_by_side(State)
+    alone = [judge.compile().invoke({"task": SCORE}) for judge in each]
+    for turns in (1, 2):
+        together = graph.invoke({"task": SCORE}, THREAD)
+        # A second turn on the thread adds only its own judgements.
+        for key in ("transcript", "scores"):
+            assert len(together[key]) == turns * sum(len(judge[key]) for judge in alone)
+        assert together["round"] == max(judge["round"] for judge in alone)
+
+
+def test_round_and_scores_are_those_of_the_verdict_that_counts() -> None:
+    long = debate.build(models={"*": scores(2, objections=9)}, n=3)
+    verdict, _ = run(
+        cascade(long, single.build(models={"*": scores(4)}), when=lambda verdict: True), SCORE
+    )
+    assert (verdict.rounds, verdict.score_by_round) == (1, (4,))
 
 
 def test_wrappers_take_wrappers() -> None:
     inner = cascade(
-        calibrated(single.build(position_calibration=False)), repeated(debate.build(n=1), k=2), gap=99
+        calibrated(single.build(position_calibration=False)),
+        repeated(debate.build(n=1), k=2),
+        gap=99,
     )
     verdict, transcript = run(cascade(inner, debate.build(n=1), when=lambda verdict: True), COMPARE)
     assert verdict.details["asked"] == ["debate", "debate"]
@@ -130,12 +191,14 @@ def test_wrappers_take_wrappers() -> None:
 
 def run(graph: Any, task: dict[str, Any], **options: Any) -> tuple[Verdict, list[Any]]:
     result = graph.compile().invoke({"task": task}, **options)
-    assert set(result) == {"verdict", "transcript"}
+    assert set(result) == {"verdict", "transcript", "scores", "round"}
+    assert result["scores"] == result["verdict"]["score_by_round"]
+    assert result["round"] == result["verdict"]["rounds"]
     return Verdict.of(result), result["transcript"]
 
 
 def scores(*values: float | tuple[float, float], objections: int = 0) -> ScriptedModel:
-    """A scorer that gives these values run by run, and a critic that objects so often in every run."""
+    """Make a scorer with these values per run, and a critic with this many objections per run."""
     objected: Counter[Any] = Counter()
 
     def script(metadata: Any, prompt: str) -> dict[str, Any]:
@@ -152,7 +215,7 @@ def scores(*values: float | tuple[float, float], objections: int = 0) -> Scripte
 
 
 def by_order(straight: tuple[float, float], mirrored: tuple[float, float]) -> ScriptedModel:
-    """A judge with a score for each order (``mirrored`` as it says it), and a critic who is content."""
+    """Make a judge with a score for each order (``mirrored`` as shown), and a content critic."""
 
     def script(metadata: Any, prompt: str) -> dict[str, Any]:
         if metadata["form"] == "critique":
@@ -168,7 +231,7 @@ def by_order(straight: tuple[float, float], mirrored: tuple[float, float]) -> Sc
 @pytest.mark.parametrize(
     ("straight", "mirrored", "winner", "consistent"),
     [
-        # A judge of places always prefers what stands first, and a judge of contents the same answer.
+        # A judge of places always prefers the first; a judge of contents always the same answer.
         ((9, 3), (9, 3), "tie", False),
         ((9, 3), (4, 8), "1", True),
         ((9, 3), (7, 6), "1", False),
@@ -184,7 +247,9 @@ def test_of_both_orders_the_higher_average_wins(
     verdict, _ = run(calibrated(protocol.build(models={"*": model})), COMPARE)
     assert (verdict.winner, verdict.position_consistent) == (winner, consistent)
     turned = mirrored[::-1]
-    assert verdict.scores == tuple((one + other) / 2 for one, other in zip(straight, turned, strict=True))
+    assert verdict.scores == tuple(
+        (one + other) / 2 for one, other in zip(straight, turned, strict=True)
+    )
     assert verdict.score_by_round == (verdict.scores,)
     assert verdict.details["scores_by_order"] == [list(straight), list(turned)]
     first, second = verdict.details["winner_by_order"]
@@ -192,7 +257,10 @@ def test_of_both_orders_the_higher_average_wins(
     told = [text for text in verdict.warnings if "position inconsistency" in text]
     assert len(told) == (not consistent)
     if (first, second) == ("1", "2"):
-        assert "answer 1 wins with the answers in the given order, answer 2 wins with them swapped" in told[0]
+        assert (
+            "answer 1 wins with the answers in the given order, answer 2 wins with them swapped"
+            in told[0]
+        )
     assert (verdict.protocol, verdict.kind) == (protocol.protocol.name, "compare")
     assert model.most_at_once == 2, "both orders side by side"
 
@@ -208,13 +276,15 @@ def test_turns_of_both_orders_in_turn_with_values_in_the_tasks_order() -> None:
     values = [turn["value"] for turn in transcript if turn["agent"] == "scorer"]
     assert values == [[9, 3], [8, 4]]
     said = [turn["content"] for turn in transcript if turn["agent"] == "scorer"]
-    assert said[1] == "So.\nScore of answer 1: 4\nScore of answer 2: 8", "words stay as they were said"
+    assert said[1] == "So.\nScore of answer 1: 4\nScore of answer 2: 8", (
+        "words stay as they were said"
+    )
     assert [turn["value"] for turn in transcript if turn["agent"] == "critic"] == [True, True]
     assert verdict.calls == len(model.calls) == 4
 
 
 def test_both_orders_around_both_orders() -> None:
-    """Orders count from the task: what was swapped twice stands as in the task."""
+    """Orders refer to the task: swapping twice restores the task's order."""
     once = calibrated(debate.build(models={"*": by_order((9, 3), (4, 8))}))
     verdict, transcript = run(calibrated(once), COMPARE)
     assert (verdict.scores, verdict.calls) == ((8.5, 3.5), 8)
@@ -246,6 +316,61 @@ def test_runs_of_runs_are_told_apart() -> None:
     assert [details["repeated"] for details in verdict.details["details_by_run"]] == [2, 2, 2]
 
 
+NESTED: dict[str, Any] = {
+    "calibrated": calibrated,
+    "repeated in repeated": lambda judge: repeated(repeated(judge, 2), 3),
+    "repeated three times": lambda judge: repeated(repeated(repeated(judge, 2), 2), 2),
+    "calibrated in repeated": lambda judge: repeated(calibrated(judge), 2),
+    "repeated in calibrated": lambda judge: calibrated(repeated(judge, 2)),
+    "cascade of repeated in repeated": lambda judge: repeated(
+        cascade(repeated(single.build(), 2), repeated(judge, 3), gap=99), 2
+    ),
+    "review of calibrated": lambda judge: review(calibrated(judge), when="gap<0.1"),
+}
+
+
+def place(turn: Any) -> tuple[Any, ...]:
+    """Return the identity of a turn and its value."""
+    marks = ("id", "stage", "repeat", "repeats", "order")
+    return (*(turn.get(mark) for mark in marks), str(turn["value"]))
+
+
+@pytest.mark.parametrize("wrapper", NESTED)
+@pytest.mark.parametrize("is_async", [True, False])
+async def test_a_turn_has_one_id_and_number_in_every_stream(wrapper: str, is_async: bool) -> None:
+    graph = NESTED[wrapper](debate.build(n=1)).compile()
+    final = Counter(map(place, graph.invoke({"task": COMPARE})["transcript"]))
+    streams: Any = {"stream_mode": "custom", "subgraphs": True}
+    if is_async:
+        events = [event async for event in graph.astream({"task": COMPARE}, **streams)]
+    else:
+        events = list(graph.stream({"task": COMPARE}, **streams))
+    top = Counter(place(event["turn"]) for where, event in events if not where)
+    assert top == final
+    assert max(final.values()) == 1
+    inside = {place(event["turn"]) for where, event in events if where}
+    assert inside == set(final)
+
+
+def test_runs_are_numbered_by_how_many_there_are_and_not_by_what_was_heard() -> None:
+    """The expensive judge is asked in the first outer run only."""
+
+    def script(metadata: Any, prompt: str) -> dict[str, Any]:
+        scores = (5, 5) if metadata["repeat"] < 2 else (9, 1)
+        return {"reasoning": "So.", "score_1": scores[0], "score_2": scores[1]}
+
+    cheap = repeated(
+        single.build(models={"*": ScriptedModel(script=script)}, position_calibration=False), 2
+    )
+    graph = repeated(
+        cascade(cheap, repeated(single.build(position_calibration=False), 5), when=("gap",)), 2
+    )
+    _, transcript = run(graph, COMPARE)
+    numbers = [(turn["stage"], turn["repeat"], turn["repeats"]) for turn in transcript]
+    dear = [("expensive", number, 10) for number in range(5)]
+    assert numbers == [("cheap", 0, 4), ("cheap", 1, 4), *dear, ("cheap", 2, 4), ("cheap", 3, 4)]
+
+
 @pytest.mark.parametrize(("by", "values", "decided", "decided_by"), [
     ("vote", (2, 5, 5), 5, "majority"), ("vote", (2, 3, 5), 10 / 3, "average"),
     ("vote", (2, 2, 4, 4), 3, "average"), ("average", (4,), 4, "average"),
@@ -255,7 +380,9 @@ def test_runs_of_runs_are_told_apart() -> None:
     ("vote", [(6, 5), (5, 5), (1, 9)], "2", "average"), ("vote", [(6, 5), (5, 6)], "tie", "average"),
     ("average", [(6, 5), (7, 5)], "1", "all"),
 ])  # fmt: skip
-def test_runs_vote_or_are_averaged(by: Any, values: Sequence[Any], decided: Any, decided_by: str) -> None:
+def test_runs_vote_or_are_averaged(
+    by: Any, values: Sequence[Any], decided: Any, decided_by: str
+) -> None:
     graph = repeated(debate.build(models={"*": scores(*values)}), len(values), by)
     verdict, _ = run(graph, COMPARE if isinstance(decided, str) else SCORE)
     assert verdict.details["decided_by"] == decided_by
@@ -278,14 +405,18 @@ def test_runs_of_different_lengths() -> None:
             return "Well."
         return {"reasoning": "So.", "score": 2 + metadata["repeat"] + metadata["round"]}
 
-    verdict, _ = run(repeated(debate.build(models={"*": ScriptedModel(script=script)}, n=1), k=2), SCORE)
+    verdict, _ = run(
+        repeated(debate.build(models={"*": ScriptedModel(script=script)}, n=1), k=2), SCORE
+    )
     assert verdict.score_by_round == (2.5, 3.0)
     assert (verdict.stop_reason, verdict.rounds, verdict.calls) == ("complete", 1, 2 + 4)
-    assert any("asked for again" in warning for warning in verdict.warnings), "also of the second alone"
+    assert any("asked for again" in warning for warning in verdict.warnings), (
+        "also of the second alone"
+    )
 
 
 def test_runs_are_consistent_if_all_of_them_are() -> None:
-    """The first run gives both orders one winner, the second prefers what stands first."""
+    """The first run's winner is the same in both orders, the second run prefers the first place."""
 
     def script(metadata: Any, prompt: str) -> dict[str, Any]:
         in_order = prompt.index(COMPARE["answer_1"]) < prompt.index(COMPARE["answer_2"])
@@ -295,18 +426,29 @@ def test_runs_are_consistent_if_all_of_them_are() -> None:
     model = ScriptedModel(script=script)
     verdict, transcript = run(repeated(single.build(models={"*": model}), k=2), COMPARE)
     assert verdict.position_consistent is False
-    assert [d["winner_by_order"] for d in verdict.details["details_by_run"]] == [["1", "1"], ["1", "2"]]
-    assert [(turn["repeat"], turn["order"]) for turn in transcript] == [(0, 1), (0, 2), (1, 1), (1, 2)]
+    assert [d["winner_by_order"] for d in verdict.details["details_by_run"]] == [
+        ["1", "1"],
+        ["1", "2"],
+    ]
+    assert [(turn["repeat"], turn["order"]) for turn in transcript] == [
+        (0, 1),
+        (0, 2),
+        (1, 1),
+        (1, 2),
+    ]
 
 
-def steps(cheap: Any, expensive: Any, task: Any = COMPARE, **options: Any) -> tuple[Verdict, list[Any]]:
+def steps(
+    cheap: Any, expensive: Any, task: Any = COMPARE, **options: Any
+) -> tuple[Verdict, list[Any]]:
     """A cascade of a debate of one round and a debate of two."""
     one = debate.build(models={"*": cheap}, n=1)
     return run(cascade(one, debate.build(models={"*": expensive}, n=2), **options), task)
 
 
 def test_the_expensive_one_is_not_asked_where_the_cheap_one_is_sure() -> None:
-    cheap, expensive = scores((8, 3)), scores((1, 9))
+    cheap = scores((8, 3))
+    expensive = scores((1, 9))
     verdict, transcript = steps(cheap, expensive)
     assert (verdict.winner, verdict.scores) == ("1", (8, 3))
     assert (len(cheap.calls), len(expensive.calls), verdict.calls) == (2, 0, 2)
@@ -331,11 +473,15 @@ def test_the_expensive_one_decides_what_is_in_doubt(cheap: ScriptedModel, becaus
 
 
 def test_orders_that_disagree_are_a_doubt() -> None:
-    judge_of_places, expensive = scores((9, 3)), scores((4, 5))
+    judge_of_places = scores((9, 3))
+    expensive = scores((4, 5))
     cheap = single.build(models={"*": judge_of_places})
     graph = cascade(cheap, debate.build(models={"*": expensive}), when=["inconsistent"])
     verdict, _ = run(graph, COMPARE)
-    assert verdict.details["because"] == "inconsistent: single has another winner with the answers swapped"
+    assert (
+        verdict.details["because"]
+        == "inconsistent: single has another winner with the answers swapped"
+    )
     assert (verdict.winner, verdict.position_consistent) == ("2", None)
     assert any("position inconsistency" in warning for warning in verdict.warnings)
 
@@ -354,7 +500,7 @@ def test_a_function_says_what_is_in_doubt() -> None:
         return verdict.score == 3
 
     verdict, _ = steps(scores(3), scores(5), SCORE, when=middling)
-    assert (verdict.score, verdict.details["because"]) == (5, "middling: says that it is in doubt")
+    assert (verdict.score, verdict.details["because"]) == (5, "middling: reports doubt")
     assert verdict.details["cheap"]["score"] == 3
     verdict, _ = steps(scores(4), scores(5), SCORE, when=middling)
     assert verdict.score == 4
@@ -400,23 +546,30 @@ def test_a_turn_of_a_judge_inside_is_edited_while_it_pauses(wrapper: str, is_asy
 @pytest.mark.parametrize("wrapper", WRAPPERS)
 @pytest.mark.parametrize("is_async", [True, False])
 def test_people_decide_inside_each_of_them(wrapper: str, is_async: bool) -> None:
-    model, cheap = scores((6, 5), objections=9), scores((6, 6))
+    model = scores((6, 5), objections=9)
+    cheap = scores((6, 6))
     judge = debate.build(models={"*": model}, n=1, on_unresolved="human")
     graph = round_judge(wrapper, judge, cheap=debate.build(models={"*": cheap}))
     pauses = goes_on(graph, {"task": COMPARE}, is_async)["__interrupt__"]
     asked = len(model.calls)
     assert len(pauses) == (1 if wrapper == "cascade" else 2)
-    verdict = Verdict.of(goes_on(graph, Command(resume={pause.id: [7, 2] for pause in pauses}), is_async))
+    verdict = Verdict.of(
+        goes_on(graph, Command(resume={pause.id: [7, 2] for pause in pauses}), is_async)
+    )
     assert verdict.stop_reason == "human"
     assert verdict.scores == ((4.5, 4.5) if wrapper == "calibrated" else (7, 2))
     assert len(model.calls) == asked
-    assert len(cheap.calls) == (2 if wrapper == "cascade" else 0), "the cheap one is not asked again"
+    assert len(cheap.calls) == (2 if wrapper == "cascade" else 0), (
+        "the cheap one is not asked again"
+    )
 
 
 @pytest.mark.parametrize("agent", ["scorer", "critic"])
 @pytest.mark.parametrize("wrapper", WRAPPERS)
 @pytest.mark.parametrize("is_async", [True, False])
-def test_a_judge_inside_that_fails_goes_on_where_it_failed(wrapper: str, is_async: bool, agent: str) -> None:
+def test_a_judge_inside_that_fails_goes_on_where_it_failed(
+    wrapper: str, is_async: bool, agent: str
+) -> None:
     model = Failing(script=scores((6, 5)).script, failing=(agent,), asked=[])
     graph = round_judge(wrapper, debate.build(models={"*": model}))
     with pytest.raises(RuntimeError, match=f"{agent} is indisposed"):
@@ -425,8 +578,107 @@ def test_a_judge_inside_that_fails_goes_on_where_it_failed(wrapper: str, is_asyn
     goes_on(graph, None, is_async)
     judges = 1 if wrapper == "cascade" else 2
     assert Counter(model.asked) == Counter(scorer=judges, critic=judges) + Counter([agent])
-    # The other branch had ended before the failure was told.
+    # The other branch had ended before the failure was raised.
     assert told == Counter(scorer=judges, critic=judges - (agent == "scorer"))
+
+
+HUMAN: dict[str, Any] = {"n": 1, "on_unresolved": "human"}
+DEEP: dict[str, tuple[str, dict[str, Any], int]] = {
+    "repeated": ("repeated", {"k": 2, "inner": HUMAN}, 2),
+    "calibrated": ("calibrated", {"inner": HUMAN}, 2),
+    "cascade": ("cascade", {"gap": 99, "expensive_settings": HUMAN}, 1),
+    "review": ("review", {"when": ["always"], "inner": HUMAN}, 1),
+    "calibrated in repeated": (
+        "repeated",
+        {"k": 2, "of": "calibrated", "inner": {"inner": HUMAN}},
+        4,
+    ),
+    "repeated in repeated": (
+        "repeated",
+        {"k": 2, "of": "repeated", "inner": {"k": 2, "inner": HUMAN}},
+        4,
+    ),
+    "cascade in review": (
+        "review",
+        {"of": "cascade", "when": ["always"], "inner": {"gap": 99, "expensive_settings": HUMAN}},
+        1,
+    ),
+    "another protocol": ("calibrated", {"of": "multiagent", "inner": HUMAN}, 2),
+}
+"""Wrappers by name, the context of a run in which debates wait for a person, and how many wait."""
+
+
+def waiting(state: Any) -> list[Any]:
+    """The states of the innermost judges that wait, in the order of the tasks."""
+    inside = [task.state for task in state.tasks if task.state is not None]
+    return [deepest for judge in inside for deepest in (waiting(judge) or [judge])]
+
+
+@pytest.mark.parametrize("wrapper", DEEP)
+@pytest.mark.parametrize("resumed", ["thread", "empty context", "checkpoint"])
+@pytest.mark.parametrize("is_async", [True, False])
+async def test_a_turn_is_edited_inside_wrappers_that_a_context_chose(
+    wrapper: str, resumed: str, is_async: bool
+) -> None:
+    name, context, pauses = DEEP[wrapper]
+    model = scores((6, 5), objections=9)
+    graph = find_protocol(name).build(models={"*": model}).compile(checkpointer=InMemorySaver())
+
+    async def goes(given: Any, config: Any = THREAD, context: Any = None) -> Any:
+        if is_async:
+            return await graph.ainvoke(given, config, context=context)
+        return graph.invoke(given, config, context=context)
+
+    first = await goes({"task": COMPARE}, context=context)
+    assert len(first["__interrupt__"]) == pauses
+    asked = len(model.calls)
+    state = (
+        await graph.aget_state(THREAD, subgraphs=True)
+        if is_async
+        else graph.get_state(THREAD, subgraphs=True)
+    )
+    judges = waiting(state)
+    assert [judge.next for judge in judges] == [("human",)] * pauses
+    edit = {"transcript": [{"id": "critic:1", "content": "NO ISSUE", "value": True}]}
+    config = judges[-1].config
+    if is_async:
+        edited = await graph.aupdate_state(config, edit, as_node="critic")
+        history = [found async for found in graph.aget_state_history(config, limit=2)]
+    else:
+        edited = graph.update_state(config, edit, as_node="critic")
+        history = list(graph.get_state_history(config, limit=2))
+    assert [found.next for found in history] == [("human",)]
+    going_on = edited if resumed == "checkpoint" else THREAD
+    second = await goes(None, going_on, {} if resumed == "empty context" else None)
+    last = second
+    while last.get("__interrupt__"):
+        answers = {pause.id: "tie" for pause in last["__interrupt__"]}
+        last = await goes(
+            Command(resume=answers), context={} if resumed == "empty context" else None
+        )
+    said = [turn["id"].rpartition("/")[2] for turn in last["transcript"] if turn.get("edited")]
+    assert said == ["critic:1"]
+    people = [turn for turn in last["transcript"] if turn["agent"] == "human"]
+    # Of the debates that waited, one is over by the edit; a review asks about every verdict.
+    assert len(people) == pauses - 1 + (name == "review")
+    assert len(model.calls) == asked, "nobody is asked again"
+
+
+def test_a_state_is_read_also_where_the_settings_of_its_run_were_refused() -> None:
+    graph = find_protocol("repeated").build().compile(checkpointer=InMemorySaver())
+    for context in ({"of": "nobody"}, {"inner": {"n": 0}}):
+        with pytest.raises(UsageError):
+            graph.invoke({"task": SCORE}, THREAD, context=context)
+        assert graph.get_state(THREAD, subgraphs=True).next == ("prepare",)
+
+
+def test_a_thread_that_goes_on_with_another_judge_inside_is_refused() -> None:
+    judge = find_protocol("repeated").build(models={"*": scores((6, 5), objections=9)}, k=1)
+    graph = judge.compile(checkpointer=InMemorySaver())
+    graph.invoke({"task": COMPARE}, THREAD, context={"of": "review", "inner": {"when": ["always"]}})
+    other = {"of": "calibrated", "inner": {"inner": HUMAN}}
+    with pytest.raises(UsageError, match="resume it with the context of its first run"):
+        graph.invoke(None, THREAD, context=other)
 
 
 def registered(name: str, task: Any = COMPARE, context: Any = None, **settings: Any) -> Verdict:
@@ -449,12 +701,17 @@ def test_models_of_one_of_two_and_roles_that_only_one_has() -> None:
     offline = {"models": {"*": "offline"}, "repair": 0}
     graph = find_protocol("cascade").build(models={"*": model}, gap=99.0, cheap_settings=offline)
     result = graph.compile().invoke({"task": COMPARE})
-    assert {turn["model"] for turn in result["transcript"] if turn["stage"] == "cheap"} == {"offline"}
+    assert {turn["model"] for turn in result["transcript"] if turn["stage"] == "cheap"} == {
+        "offline"
+    }
     assert len(model.calls) == 2
     assert set(graph.bound_judge.chosen()) == {"cheap.*", "expensive.*"}
     critic = scores((2, 9))
     other = {"models": {"critic": critic}, "gap": 99.0}
-    assert registered("cascade", context={"models": {"scorer": "offline"}}, **other).protocol == "cascade"
+    assert (
+        registered("cascade", context={"models": {"scorer": "offline"}}, **other).protocol
+        == "cascade"
+    )
     assert {call.metadata["role"] for call in critic.calls} == {"critic"}
     with pytest.raises(UsageError, match="no role 'usher'"):
         registered("cascade", context={"models": {"usher": "offline"}}, **other)
@@ -516,8 +773,12 @@ def test_what_is_wrong_is_told_before_any_call(
 def test_roles_are_those_of_the_innermost() -> None:
     settings = {"of": "repeated", "inner": {"of": "ensemble", "k": 1}, "k": 1}
     model = scores((9, 3))
-    assert registered("repeated", models={"referee": model}, **settings).calls == len(model.calls) == 6
-    with pytest.raises(UsageError, match="repeated has no role 'critic'; its roles are planner, referee"):
+    assert (
+        registered("repeated", models={"referee": model}, **settings).calls == len(model.calls) == 6
+    )
+    with pytest.raises(
+        UsageError, match="repeated has no role 'critic'; its roles are planner, referee"
+    ):
         find_protocol("repeated").build(models={"critic": "offline"}, **settings)
 
 
@@ -529,4 +790,6 @@ def test_wrappers_in_a_batch() -> None:
     with pytest.raises(UsageError, match="repeated takes no compare tasks"):
         evaluate("repeated", "demo-pairs", settings={"of": "geval"})
     with pytest.raises(UsageError, match="on_unresolved=human"):
-        evaluate("cascade", "demo-pairs", settings={"expensive_settings": {"on_unresolved": "human"}})
+        evaluate(
+            "cascade", "demo-pairs", settings={"expensive_settings": {"on_unresolved": "human"}}
+        )

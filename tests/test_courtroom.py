@@ -1,4 +1,4 @@
-"""The courtroom protocols: who is called, in which order, shown what; how each ends; who wins by which count."""
+"""Test the courtroom protocols: calls and their order, prompts, endings, and winners."""
 
 from collections.abc import Callable, Mapping
 from itertools import islice
@@ -8,18 +8,18 @@ from typing import Any
 import pytest
 from jurygraph.graphs import baseline, more, samre
 from jurygraph.nodes.advocate import leading_criteria
-from jurygraph.nodes.courtroom import (
+from jurygraph.nodes.common.delimiters import fenced_sections
+from jurygraph.nodes.courtroom_judge import softmax
+from jurygraph.nodes.models.scripted_model import ScriptedModel
+from jurygraph.nodes.replies import Shown
+from jurygraph.nodes.runtime.courtroom import (
     CRITERIA,
     CRITERIA_WITHOUT_OPPONENT,
     TotalSchema,
     TotalsSchema,
     read_points,
 )
-from jurygraph.nodes.courtroom_judge import softmax
-from jurygraph.nodes.delimiters import fenced_sections
-from jurygraph.nodes.models.scripted_model import ScriptedModel
-from jurygraph.nodes.output_schemas import VoteSchema
-from jurygraph.nodes.replies import Shown
+from jurygraph.nodes.runtime.output_schemas import VoteSchema
 from jurygraph.state import ModelCallError, ReplyError, Verdict
 from pydantic import ValidationError
 
@@ -39,10 +39,12 @@ def court(
     votes: Mapping[str, str] | None = None,
     alone: Mapping[str, float] | None = None,
 ) -> Callable[[Any, str], Said]:
-    """Everybody says who and when they are; the judge and the jurors decide as told."""
+    """Make agents that report their name and round; the judge and the jurors decide as set."""
 
     def speak(metadata: Mapping[str, Any], prompt: str) -> Said:
-        agent, round, form = metadata["agent"], metadata["round"], metadata["form"]
+        agent = metadata["agent"]
+        round = metadata["round"]
+        form = metadata["form"]
         if form == "vote":
             return f"I weigh.\n{(votes or {}).get(agent, 'Vote: 1')}"
         if agent.startswith("juror"):
@@ -56,7 +58,9 @@ def court(
     return speak
 
 
-def hold(module: ModuleType, script: Any, **settings: Any) -> tuple[Verdict, ScriptedModel, list[Any]]:
+def hold(
+    module: ModuleType, script: Any, **settings: Any
+) -> tuple[Verdict, ScriptedModel, list[Any]]:
     model = script if isinstance(script, ScriptedModel) else ScriptedModel(script=script)
     graph = module.build(models={"*": model}, **{"structured": "off", **settings}).compile()
     result = graph.invoke({"task": TASK})
@@ -80,7 +84,7 @@ def who(model: ScriptedModel) -> list[str]:
 
 
 def steps(model: ScriptedModel, *lengths: int) -> list[list[str]]:
-    """Who is called in each step of the graph; agents of one step are asked at the same time, in any order."""
+    """Return the agents of each step of the graph; agents of one step come in any order."""
     agents = iter(who(model))
     called = [sorted(islice(agents, length)) for length in lengths]
     assert list(agents) == []
@@ -93,7 +97,9 @@ def prompts(model: ScriptedModel, agent: str) -> list[str]:
 
 def prompt(model: ScriptedModel, agent: str, round: int, form: str | None = None) -> str:
     calls = [call for call in model.calls if form in (None, call.metadata["form"])]
-    [one] = [c.prompt for c in calls if (c.metadata["agent"], c.metadata["round"]) == (agent, round)]
+    [one] = [
+        c.prompt for c in calls if (c.metadata["agent"], c.metadata["round"]) == (agent, round)
+    ]
     return one
 
 
@@ -122,7 +128,12 @@ def test_totals_off_the_scale_are_an_error(module: ModuleType, pair: Pair) -> No
 def test_the_order_of_a_round_of_more() -> None:
     verdict, model, transcript = hold(more, court([(90, 60)]))
     assert steps(model, 6, 2, 1) == [TEAMS, ["aggregator_1", "aggregator_2"], ["judge"]]
-    assert [turn["agent"] for turn in transcript] == [*TEAMS, "aggregator_1", "aggregator_2", "judge"]
+    assert [turn["agent"] for turn in transcript] == [
+        *TEAMS,
+        "aggregator_1",
+        "aggregator_2",
+        "judge",
+    ]
     assert (verdict.stop_reason, verdict.rounds, verdict.scores) == ("complete", 1, (90.0, 60.0))
     assert verdict.calls == 9
 
@@ -144,8 +155,12 @@ def test_advocates_of_a_team_know_both_answers_and_lead_with_different_criteria(
 def test_what_comes_before_the_judge_of_teams() -> None:
     _, merged, _ = hold(more, court())
     assert spoken(prompts(merged, "judge")[0]) == {"aggregator_1, round 1", "aggregator_2, round 1"}
-    assert spoken(prompts(merged, "aggregator_1")[0]) == {f"{agent}, round 1" for agent in TEAMS[:3]}
-    assert spoken(prompts(merged, "aggregator_2")[0]) == {f"{agent}, round 1" for agent in TEAMS[3:]}
+    assert spoken(prompts(merged, "aggregator_1")[0]) == {
+        f"{agent}, round 1" for agent in TEAMS[:3]
+    }
+    assert spoken(prompts(merged, "aggregator_2")[0]) == {
+        f"{agent}, round 1" for agent in TEAMS[3:]
+    }
     _, all_of_them, _ = hold(more, court(), aggregate="concat")
     assert spoken(prompts(all_of_them, "judge")[0]) == {f"{agent}, round 1" for agent in TEAMS}
 
@@ -180,7 +195,8 @@ def test_collaborating_advocates_read_those_of_their_team_who_spoke_before() -> 
     ]
     for side in (1, 2):
         shown = [spoken(prompts(model, f"advocate_{side}_{number}")[0]) for number in (1, 2, 3)]
-        first, second = f"advocate_{side}_1, round 1", f"advocate_{side}_2, round 1"
+        first = f"advocate_{side}_1, round 1"
+        second = f"advocate_{side}_2, round 1"
         assert shown == [set(), {first}, {first, second}]
 
 
@@ -255,7 +271,9 @@ def test_the_mean_over_the_rounds_held_is_the_score() -> None:
 
 def test_who_is_shown_what_in_court() -> None:
     _, model, _ = hold(samre, court([(90, 60), (50, 60), (40, 60)]))
-    first, second = ({f"{agent}, round {round}" for agent in (*ADVOCATES, "judge")} for round in (1, 2))
+    first, second = (
+        {f"{agent}, round {round}" for agent in (*ADVOCATES, "judge")} for round in (1, 2)
+    )
     for agent in ADVOCATES:
         assert [spoken(text) for text in prompts(model, agent)] == [set(), first, first | second]
     arguments = [{f"{agent}, round {round}" for agent in ADVOCATES} for round in (1, 2, 3)]
@@ -271,7 +289,9 @@ def test_a_summary_takes_the_place_of_what_it_sums_up() -> None:
     rounds = [ADVOCATES, ["judge"], ["summarizer"]] * 2
     assert steps(model, *(2, 1, 1) * 3) == [*rounds, ADVOCATES, ["judge"], ["juror_1"]]
     assert spoken(prompt(model, "advocate_1", 3)) == {"summarizer, round 2"}
-    assert "Totals so far (answer 1, answer 2): (90, 60), (50, 60)." in prompt(model, "advocate_1", 3)
+    assert "Totals so far (answer 1, answer 2): (90, 60), (50, 60)." in prompt(
+        model, "advocate_1", 3
+    )
     last = {f"{agent}, round 2" for agent in (*ADVOCATES, "judge")}
     assert spoken(prompt(model, "summarizer", 2)) == {"summarizer, round 1", *last}
     assert "be sure to state them: (50, 60)" in prompt(model, "summarizer", 2)
@@ -284,10 +304,22 @@ def jury(*votes: str) -> dict[str, str]:
 
 
 VOTES: dict[str, tuple[list[str], list[Pair], str, str, str]] = {
-    "the jury overrules the scores": (["Vote: 2", "Vote: 2", "Vote: 1"], [(90, 60)] * 2, "1", "2", "2"),
+    "the jury overrules the scores": (
+        ["Vote: 2", "Vote: 2", "Vote: 1"],
+        [(90, 60)] * 2,
+        "1",
+        "2",
+        "2",
+    ),
     "the jury agrees with them": (["Vote: 1", "(1, 0)", "Vote: 2"], [(90, 60)] * 2, "1", "1", "1"),
     "binary pairs": (["(0, 1)", "(0, 1)", "(1, 0)"], [(90, 60)] * 2, "1", "2", "2"),
-    "equal votes fall back to the scores": (["Vote: 1", "Vote: 2"], [(50, 60)] * 2, "2", "tie", "2"),
+    "equal votes fall back to the scores": (
+        ["Vote: 1", "Vote: 2"],
+        [(50, 60)] * 2,
+        "2",
+        "tie",
+        "2",
+    ),
     "equal again is a tie": (["Vote: 1", "Vote: 2"], [(60, 60)] * 4, "tie", "tie", "tie"),
     "votes decide where scores are level": (["Vote: 2"], [(60, 60)] * 4, "tie", "2", "2"),
     "a jury of void votes leaves it to the scores": (["Hm."] * 3, [(50, 60)] * 2, "2", "tie", "2"),
@@ -298,14 +330,20 @@ VOTES: dict[str, tuple[list[str], list[Pair], str, str, str]] = {
 def test_votes(case: str) -> None:
     votes, rulings, w, jury_winner, winner = VOTES[case]
     verdict, _, _ = hold(samre, court(rulings, jury(*votes)), jurors=len(votes), repair=0)
-    assert (verdict.details["w"], verdict.details["jury_winner"], verdict.winner) == (w, jury_winner, winner)
+    assert (verdict.details["w"], verdict.details["jury_winner"], verdict.winner) == (
+        w,
+        jury_winner,
+        winner,
+    )
     assert verdict.details["void_votes"] == votes.count("Hm.")
     assert sum(verdict.details["votes"].values()) == len(votes) - votes.count("Hm.")
     assert verdict.scores == rulings[0], "scores are the judge's, whoever wins"
 
 
 def test_an_unreadable_vote_is_void_and_counted() -> None:
-    votes = jury("Vote: 2", "I would rather not say.", "Both are fine: it is a tie.", "Vote: 2", "Vote: 1")
+    votes = jury(
+        "Vote: 2", "I would rather not say.", "Both are fine: it is a tie.", "Vote: 2", "Vote: 1"
+    )
     verdict, model, transcript = hold(samre, court([(90, 60)] * 2, votes))
     assert verdict.details["votes"] == {"1": 1, "2": 2}
     assert verdict.details["void_votes"] == 2
@@ -334,7 +372,7 @@ def test_scored_ballots_are_summed_up() -> None:
     assert verdict.details["votes"] == {"1": 22.0, "2": 38.0}
     assert (verdict.winner, verdict.details["jury_winner"], verdict.details["w"]) == ("2", "2", "1")
     assert "numbers from 1 to 20" in prompts(model, "juror_1")[0]
-    # One that is off its scale is void.
+    # A vote off its scale is void.
     votes["juror_3"] = "Score of answer 1: 21\nScore of answer 2: 30"
     verdict, _, _ = hold(samre, court([(50, 60)] * 2, votes), jurors=3, ballot="score")
     assert (verdict.details["void_votes"], verdict.winner) == (1, "1")
@@ -346,15 +384,21 @@ def test_backgrounds_wrap_around_and_jurors_are_numbered() -> None:
     owns = [prompts(model, f"juror_{number}")[0] for number in (1, 2, 3)]
     for number, background in ((1, "a potter"), (2, "a nurse"), (3, "a potter")):
         assert f"You are juror {number} of 3: {background}." in owns[number - 1]
-    assert verdict.details["jurors"] == {"juror_1": "a potter", "juror_2": "a nurse", "juror_3": "a potter"}
+    assert verdict.details["jurors"] == {
+        "juror_1": "a potter",
+        "juror_2": "a nurse",
+        "juror_3": "a potter",
+    }
 
 
-# what they have in common
+# Shared behaviour
 
 
 def each(criteria: Any, *points: tuple[int, int]) -> str:
     named = enumerate(zip(criteria, points, strict=True), 1)
-    return "\n".join(f"{n}. **{criterion.name}**: [{a}, {b}], because." for n, (criterion, (a, b)) in named)
+    return "\n".join(
+        f"{n}. **{criterion.name}**: [{a}, {b}], because." for n, (criterion, (a, b)) in named
+    )
 
 
 @pytest.mark.parametrize(
@@ -366,10 +410,14 @@ def each(criteria: Any, *points: tuple[int, int]) -> str:
             [[15, 16, 14, 15, 15, 15], [10, 11, 12, 10, 10, 10]],
             ["judge, round 1: the points of answer 1 add up to 90, not to the total of 95"],
         ),
-        # Missing criteria are no error, and nothing to be warned of.
+        # Missing criteria are not an error and cause no warning.
         (f"Relevance: [20, 1]\n{ruling(50, 40)}", (50, 40), [None, None], []),
         (
-            {"reasoning": each(CRITERIA_WITHOUT_OPPONENT, *[(10, 9)] * 6), "score_1": 60, "score_2": 50},
+            {
+                "reasoning": each(CRITERIA_WITHOUT_OPPONENT, *[(10, 9)] * 6),
+                "score_1": 60,
+                "score_2": 50,
+            },
             (60, 50),
             [[10] * 6, [9] * 6],
             ["judge, round 1: the points of answer 2 add up to 54, not to the total of 50"],
@@ -377,11 +425,15 @@ def each(criteria: Any, *points: tuple[int, int]) -> str:
     ],
     ids=["words", "one criterion", "structured"],
 )
-def test_the_stated_total_counts(reply: Any, scores: Pair, criteria: list[Any], told: list[str]) -> None:
+def test_the_stated_total_counts(
+    reply: Any, scores: Pair, criteria: list[Any], told: list[str]
+) -> None:
     structured = "off" if isinstance(reply, str) else "auto"
     verdict, _, _ = hold(baseline, lambda metadata, prompt: reply, structured=structured)
     assert (verdict.scores, verdict.details["criteria"]) == (scores, [criteria])
-    assert [warning[: len(words)] for warning, words in zip(verdict.warnings, told, strict=True)] == told
+    assert [
+        warning[: len(words)] for warning, words in zip(verdict.warnings, told, strict=True)
+    ] == told
 
 
 def test_sums_of_single_defences_are_checked_too() -> None:
@@ -393,9 +445,11 @@ def test_sums_of_single_defences_are_checked_too() -> None:
         return f"{lines}\nScore: {61 if metadata['agent'] == 'judge_2_2' else 60}"
 
     verdict, _, _ = hold(more, speak, aggregate="best")
-    # That all advocates say the same is warned of as well.
+    # There is also a warning that all advocates repeat the same words.
     (told,) = (told for told in verdict.warnings if "word for word" not in told)
-    assert told.startswith("judge_2_2, round 1: the points of answer 2 add up to 60, not to the total of 61")
+    assert told.startswith(
+        "judge_2_2, round 1: the points of answer 2 add up to 60, not to the total of 61"
+    )
 
 
 @pytest.mark.parametrize(
@@ -419,9 +473,13 @@ def test_points_are_read_in_several_forms(reply: str) -> None:
 
 
 @pytest.mark.parametrize("module", [baseline, more, samre])
-def test_structured_replies_make_the_same_verdict_and_points_are_added_up(module: ModuleType) -> None:
+def test_structured_replies_make_the_same_verdict_and_points_are_added_up(
+    module: ModuleType,
+) -> None:
     words = {"reasoning": "So.", "feedback": "Do better.", "winner": "1"}
-    verdict, transcript = hold_structured(module, lambda metadata: {**words, "score_1": 80, "score_2": 90})
+    verdict, transcript = hold_structured(
+        module, lambda metadata: {**words, "score_1": 80, "score_2": 90}
+    )
     assert verdict.scores == (80.0, 90.0)
     ruled = next(turn["content"] for turn in transcript if turn["role"] == "judge")
     feedback = "" if module is baseline else "Do better.\n"
@@ -454,7 +512,10 @@ def points(*totals: int) -> dict[str, int]:
 
 def test_points_of_one_defence_are_added_up() -> None:
     def fields(metadata: Any) -> dict[str, Any]:
-        return {"reasoning": "So.", **{f"{name[:-2]}_points": 10 + metadata["side"] for name in POINTS[::2]}}
+        return {
+            "reasoning": "So.",
+            **{f"{name[:-2]}_points": 10 + metadata["side"] for name in POINTS[::2]},
+        }
 
     verdict, _ = hold_structured(more, fields, aggregate="best")
     assert (verdict.scores, verdict.warnings) == ((66.0, 72.0), ())
@@ -475,12 +536,14 @@ def test_points_off_their_scale_are_refused_in_text(points: str) -> None:
     text = f"Relevance: {points}\nTotal of answer 1: 60\nTotal of answer 2: 50"
     with pytest.raises(ReplyError, match=r"points for Relevance are .* off the scale 1 to 20"):
         TotalsSchema(6, 120).from_text(text)
-    # Another's line is no statement of the judge's.
+    # A line that quotes another agent is not a statement of the judge.
     shown = Shown(judged=(f"Relevance: {points}",))
     assert TotalsSchema(6, 120, shown=shown).from_text(text) == [60, 50]
 
 
-@pytest.mark.parametrize("words", ["90% of it is right", "150 words are enough", "25 claims hold", "2015"])
+@pytest.mark.parametrize(
+    "words", ["90% of it is right", "150 words are enough", "25 claims hold", "2015"]
+)
 def test_numbers_in_prose_are_no_points(words: str) -> None:
     assert TotalSchema(6, 120).from_text(f"Accuracy: {words}.\nScore: 70") == 70
 

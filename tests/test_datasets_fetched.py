@@ -1,4 +1,4 @@
-"""Fetching published files: the real clients against a hub on the loopback interface that serves files of ours."""
+"""Test fetching published files: real clients against a hub on loopback with our files."""
 
 import gc
 import hashlib
@@ -28,7 +28,9 @@ SUMMARIES = SOURCES["summeval"]
 @pytest.fixture
 def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Hub]:
     monkeypatch.setenv("JURYGRAPH_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(fetch, "PATIENCE", replace(fetch.PATIENCE, first_wait=0.001, longest_wait=0.001))
+    monkeypatch.setattr(
+        fetch, "PATIENCE", replace(fetch.PATIENCE, first_wait=0.001, longest_wait=0.001)
+    )
     with serving(Hub()) as served:
         point_to(served.url, monkeypatch)
         yield served
@@ -42,13 +44,13 @@ def path_of(source: Source, number: int = 0) -> str:
 
 
 def revision(source: Source) -> str:
-    """The commit, or what the Hub calls so, of which a dataset is fetched."""
+    """Return the commit, or the Hub's name for it, from which a dataset is fetched."""
     assert source.home is not None
     return source.home.commit if isinstance(source.home, GitHub) else source.home.revision
 
 
 def known_as(source: Source, monkeypatch: pytest.MonkeyPatch, **changes: Any) -> Source:
-    """The catalogue's entry, for as long as the test lasts, with what holds of the small files here."""
+    """Replace the catalogue's entry during the test by one for the small files here."""
     changed = replace(source, **changes)
     monkeypatch.setitem(SOURCES, source.name, changed)
     return changed
@@ -59,7 +61,9 @@ def chat(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> str:
     """Topical-Chat with two responses; the path of its file."""
     known_as(CHAT, monkeypatch, items=2)
     path = path_of(CHAT)
-    hub.files[path] = as_bytes(path, [said("hi", system, "ho") for system in (TRUTH, "Argmax Decoding")])
+    hub.files[path] = as_bytes(
+        path, [said("hi", system, "ho") for system in (TRUTH, "Argmax Decoding")]
+    )
     return path
 
 
@@ -74,9 +78,12 @@ def summaries(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> str:
     return path
 
 
-def test_from_github_once(hub: Hub, chat: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server in trouble is asked again; what was fetched is there without network."""
-    tree, file = f"GET repos/{CHAT.home.repository}/git/trees/{CHAT.home.commit}", f"GET {chat}"  # type: ignore[union-attr]
+def test_from_github_once(
+    hub: Hub, chat: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A failing server is asked again; fetched files are available without network."""
+    tree = f"GET repos/{CHAT.home.repository}/git/trees/{CHAT.home.commit}"  # type: ignore[union-attr]
+    file = f"GET {chat}"
     hub.faults[chat] = "once busy"
     dataset = load_dataset("topical-chat")
     assert [item.id for item in dataset] == ["tc-00-0", "tc-00-1"]
@@ -85,7 +92,7 @@ def test_from_github_once(hub: Hub, chat: str, tmp_path: Path, monkeypatch: pyte
     point_to("http://127.0.0.1:9", monkeypatch)
     assert load_dataset("topical-chat").digest == dataset.digest
     known_as(SOURCES["topical-chat"], monkeypatch, items=360)
-    refused("holds 2 items, but 360 were published", "topical-chat")
+    refused("contains 2 items, but 360 were published", "topical-chat")
 
 
 def test_from_the_hub_once(hub: Hub, summaries: str, tmp_path: Path) -> None:
@@ -100,7 +107,10 @@ def test_from_the_hub_once(hub: Hub, summaries: str, tmp_path: Path) -> None:
 
 def test_another_content_than_the_commits_is_refused(hub: Hub, chat: str, tmp_path: Path) -> None:
     hub.stated[chat] = "0" * 40
-    refused(r"topical_chat\.json of maszhongming/UniEval: the download is not the file of", "topical-chat")
+    refused(
+        r"topical_chat\.json of maszhongming/UniEval: the download is not the file of",
+        "topical-chat",
+    )
     assert not (tmp_path / "cache" / "github" / chat).exists()
 
 
@@ -110,7 +120,9 @@ def test_another_content_than_the_catalogues_is_refused(
     true = SOURCES["summeval"].home
     assert isinstance(true, HuggingFace)
     known_as(SOURCES["summeval"], monkeypatch, home=replace(true, sha256=("f" * 64,)))
-    refused(r"has the SHA-256 \w+\.\.\., but should have ffffffffffff\.\.\.; it was removed", "summeval")
+    refused(
+        r"has the SHA-256 \w+\.\.\., but should have ffffffffffff\.\.\.; it was removed", "summeval"
+    )
     known_as(SOURCES["summeval"], monkeypatch, home=true)
     assert len(load_dataset("summeval")) == 2
 
@@ -121,7 +133,7 @@ def test_a_file_that_differs_from_the_fetched_one_is_refused(chat: str, hub: Hub
     refused(r"was changed after the download .* delete it to download it again", "topical-chat")
     path.unlink()
     assert len(load_dataset("topical-chat")) == 2
-    # A mirror that has something else than it had before.
+    # A mirror with other contents than before.
     path.unlink()
     hub.files[chat] += b"\n"
     refused("the download is not the file of commit", "topical-chat")
@@ -133,7 +145,13 @@ def test_a_file_that_differs_from_the_fetched_one_is_refused(chat: str, hub: Hub
 ])  # fmt: skip
 @pytest.mark.parametrize("name", ["topical-chat", "summeval"])
 def test_downloads_that_fail(
-    hub: Hub, chat: str, summaries: str, name: str, fault: Any, reason: str, monkeypatch: pytest.MonkeyPatch
+    hub: Hub,
+    chat: str,
+    summaries: str,
+    name: str,
+    fault: Any,
+    reason: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("time.sleep", lambda seconds: None)
     hub.faults[chat if name == "topical-chat" else summaries] = fault
@@ -154,17 +172,21 @@ def test_what_keeps_a_file_from_being_fetched_is_named(
         patch.setattr(Hub, "tree", lambda *_: b"<html>")
         refused("not a GitHub API", "topical-chat")
     del hub.files[chat]
-    refused(r"maszhongming/UniEval has no reproduce/.*topical_chat\.json at d33e7b6c", "topical-chat")
+    refused(
+        r"maszhongming/UniEval has no reproduce/.*topical_chat\.json at d33e7b6c", "topical-chat"
+    )
     point_to("http://127.0.0.1:9", monkeypatch)
     (tmp_path / "cache").rename(tmp_path / "before")
     refused(
         r"could not be fetched from https://github.com/maszhongming/UniEval/.*: Connection refused; try again, or "
-        r"give the folder that holds topical_chat\.json or topical_chat\.jsonl with --data-dir",
+        r"give the folder with topical_chat\.json or topical_chat\.jsonl with --data-dir",
         "topical-chat",
     )
 
 
-def test_several_files_with_names_that_need_quoting(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_several_files_with_names_that_need_quoting(
+    hub: Hub, monkeypatch: pytest.MonkeyPatch
+) -> None:
     source = known_as(SOURCES["llmbar"], monkeypatch, items=8)
     for path in (path_of(source, number) for number in range(8)):
         hub.files[path] = as_bytes(path, [INSTRUCTION])
@@ -181,10 +203,10 @@ def test_a_package_not_installed(
     name: str, package: str, extras: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = importlib.util.find_spec
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == package else found(name))
-    words = (
-        rf'{package}, which .* not installed: pip install "jurygraph\[{extras}\]", or give the folder .* with'
+    monkeypatch.setattr(
+        "importlib.util.find_spec", lambda name: None if name == package else found(name)
     )
+    words = rf'{package}, which .* not installed: pip install "jurygraph\[{extras}\]", or give the folder .* with'
     with pytest.raises(UsageError, match=words):
         load_dataset(name)
 
@@ -194,7 +216,37 @@ def test_homes_are_fixed_and_blobs_are_gits(tmp_path: Path) -> None:
         if source.home:
             assert re.fullmatch("[0-9a-f]{40}", revision(source)), source.name
         if isinstance(source.home, HuggingFace):
-            assert [len(digest) for digest in source.home.sha256] == [64] * len(source.forms[0].files)
+            assert [len(digest) for digest in source.home.sha256] == [64] * len(
+                source.forms[0].files
+            )
     path = tmp_path / "hello"
     path.write_bytes(b"hello\n")
     assert git_blob(path) == blob(b"hello\n") == "ce013625030ba8dba906f756967f9e9ca394464a"
+
+
+@pytest.mark.parametrize("name", ["topical-chat", "summeval"])
+def test_a_file_that_is_too_large_is_refused_and_not_kept(
+    name: str, hub: Hub, chat: str, summaries: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = chat if name == "topical-chat" else summaries
+    monkeypatch.setattr(fetch, "MOST_BYTES", 4_000)
+    hub.files[path] = b" " * 5_000
+    error = refused("the limit for a download is 4,000 bytes; download it yourself", name)
+    assert Path(path).name in str(error) and "--data-dir" in str(error)
+    kept = [
+        file
+        for file in (tmp_path / "cache").rglob("*")
+        if file.is_file() and file.suffix != ".json"
+    ]
+    assert all(file.stat().st_size < 4_000 for file in kept)
+    assert Path(path).name not in {file.name for file in kept}
+    # Smaller files of the same hub are fetched as before.
+    monkeypatch.setattr(fetch, "MOST_BYTES", 1 << 20)
+    if name == "topical-chat":
+        hub.files[path] = as_bytes(
+            path, [said("hi", system, "ho") for system in (TRUTH, "Argmax Decoding")]
+        )
+        home: Any = CHAT.home
+        listed = tmp_path / "cache" / "github" / home.repository / f"{revision(CHAT)}.tree.json"
+        listed.unlink()
+        assert len(load_dataset(name)) == 2

@@ -1,4 +1,4 @@
-"""DEBATE call for call, through the providers' own clients and over sockets: who is asked, when, and shown what."""
+"""Test DEBATE call by call, through the providers' own clients and over sockets."""
 
 import asyncio
 from itertools import combinations
@@ -8,31 +8,57 @@ import pytest
 from jurygraph.eval import evaluate
 from jurygraph.graphs import OwnText, multiagent
 from jurygraph.nodes.models import resolver
+from jurygraph.nodes.runtime.debate_prompts import turns_without_messages
+from jurygraph.state.transcript import turn_without_model
 
 from .loopback import Provider
-from .loopback_debate import COMPARE_TASK, OPENAI, SCORE_TASK, Debaters, google, run, speaker, speakers
+from .loopback_debate import (
+    COMPARE_TASK,
+    OPENAI,
+    SCORE_TASK,
+    Debaters,
+    google,
+    run,
+    speaker,
+    speakers,
+)
 
 ROUND = ["scorer", "critic"]
 LED_ROUND = ["commander", "scorer", "commander", "critic"]
 LED: dict[str, Any] = {"commander": "llm", "n": 1, "on_unresolved": "tie_breaker"}
 PAIRS = ((7, 5), (6, 6), (8, 3), (4, 9), (5, 5))
 
-# Settings, the round in which the Critic is satisfied, who is asked, why it stops, rounds held, which score it is.
+# Settings, the round in which the Critic is satisfied, the agents asked, the stop reason, rounds,
+# and which score counts.
 TRACES: dict[str, tuple[dict[str, Any], int | None, list[str], str, int]] = {
     "no issue in round 1": ({}, 1, ROUND, "no_issue", 1),
     "no issue in round 3": ({}, 3, ROUND * 3, "no_issue", 3),
     "no issue in the last round": ({"n": 2}, 2, ROUND * 2, "no_issue", 2),
     "unresolved": ({}, None, [*ROUND * 4, "scorer"], "max_rounds", 4),
-    "tie-breaker": ({"tie_breaker": True}, None, [*ROUND * 4, "scorer", "tie-breaker"], "tie_breaker", 4),
+    "tie-breaker": (
+        {"tie_breaker": True},
+        None,
+        [*ROUND * 4, "scorer", "tie-breaker"],
+        "tie_breaker",
+        4,
+    ),
     "led": ({"commander": "llm"}, 2, LED_ROUND * 2, "no_issue", 2),
-    "led, tie-breaker": (LED, None, [*LED_ROUND, "commander", "scorer", "tie-breaker"], "tie_breaker", 1),
+    "led, tie-breaker": (
+        LED,
+        None,
+        [*LED_ROUND, "commander", "scorer", "tie-breaker"],
+        "tie_breaker",
+        1,
+    ),
 }
 
 
 @pytest.mark.parametrize("task", [SCORE_TASK, COMPARE_TASK], ids=["score", "compare"])
 @pytest.mark.parametrize(("how", "structured"), [("async", "auto"), ("sync", "off")])
 @pytest.mark.parametrize("trace", TRACES)
-def test_a_trace(provider: Provider, how: str, structured: str, trace: str, task: dict[str, Any]) -> None:
+def test_a_trace(
+    provider: Provider, how: str, structured: str, trace: str, task: dict[str, Any]
+) -> None:
     settings, satisfied_in, asked, stop_reason, rounds = TRACES[trace]
     given: Any = PAIRS if task is COMPARE_TASK else (3.0, 4.0, 2.0, 5.0, 1.0)
     final = (9, 2) if task is COMPARE_TASK else 2
@@ -58,8 +84,12 @@ def test_each_agent_is_shown_the_rubric_and_what_was_said_before(provider: Provi
     assert speakers(provider) == [*ROUND * 2, "scorer", "tie-breaker"]
     said = ["rationale 1", "objection 1", "rationale 2", "objection 2", "rationale 3"]
     for at, request in enumerate(provider.requests):
-        assert [words in request.user for words in said] == [position < at for position in range(len(said))]
-    (head,) = {request.user.partition("\n\nThe debate so far")[0] for request in provider.requests[1:]}
+        assert [words in request.user for words in said] == [
+            position < at for position in range(len(said))
+        ]
+    (head,) = {
+        request.user.partition("\n\nThe debate so far")[0] for request in provider.requests[1:]
+    }
     assert provider.requests[0].user.startswith(head)
     assert "Evaluation steps:" in head and "from 1 (worst) to 5 (best)" in head
 
@@ -124,3 +154,13 @@ def test_models_of_ended_loops_are_forgotten(provider: Provider) -> None:
     run("sync", models={"*": OPENAI}, n=1)
     loops = [loop for loop in resolver._LOADED if isinstance(loop, asyncio.AbstractEventLoop)]
     assert not any(loop.is_closed() for loop in loops)
+
+
+def test_prompts_show_the_turns_of_every_role_but_the_messenger() -> None:
+    turns = [
+        turn_without_model(1, role, role, f"words of the {role}", None)
+        for role in ("scorer", "commander", "fact_checker", "critic")
+    ]
+    state: Any = {"transcript": turns}
+    shown = [turn["role"] for turn in turns_without_messages(state)]
+    assert shown == ["scorer", "fact_checker", "critic"]

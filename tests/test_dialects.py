@@ -1,4 +1,4 @@
-"""Every provider's dialect, through its own client: what a reply's ending, form and reasoning come to; refusals."""
+"""Test every provider's dialect through its own client: endings, forms, reasoning, refusals."""
 
 import asyncio
 from typing import Any
@@ -10,7 +10,7 @@ from jurygraph.nodes.models.call import Call
 from jurygraph.nodes.models.capabilities import BOUNDS, STRUCTURE, SYSTEM
 from jurygraph.nodes.models.provider_errors import ProviderFault, ResponseError
 from jurygraph.nodes.models.send import attempt
-from jurygraph.nodes.output_schemas import PairSchema, ScoreSchema
+from jurygraph.nodes.runtime.output_schemas import PairSchema, ScoreSchema
 from jurygraph.state import ReplyError, Verdict
 from jurygraph.state.errors import ModelCallError
 from langchain_core.messages import HumanMessage
@@ -34,13 +34,15 @@ FORMS: tuple[Form, ...] = ("schema", "tool", "json", "text")
 FIELDS = {"reasoning": "All claims hold.", "score": 4}
 WORDS = "All claims hold.\nScore: 4"
 TAKEN = [(name, form) for name in DIALECTS for form in (*REFUSALS[name], "text")]
-ENDED = [(*taken, ending) for taken in TAKEN for ending in ENDINGS[taken[0]] if ending != "complete"]
+ENDED = [
+    (*taken, ending) for taken in TAKEN for ending in ENDINGS[taken[0]] if ending != "complete"
+]
 
 pytestmark = pytest.mark.usefixtures("one_attempt")
 
 
 def judged(name: str, script: Script, **settings: Any) -> tuple[Verdict, list[Asked]]:
-    """What a judge on this provider's model comes to, and what the provider was asked."""
+    """Return a judge's verdict on this provider's model, and the provider's requests."""
     with serving(DIALECTS[name], script) as server:
         chat = DIALECTS[name].chat(server.url)
         graph = single.build(models={"*": chat}, **settings).compile()
@@ -77,7 +79,9 @@ async def test_what_was_refused_is_not_asked_for_again() -> None:
 
 @pytest.mark.parametrize(("name", "form", "ending"), ENDED)
 def test_a_reply_that_is_not_complete_is_no_verdict(name: str, form: Form, ending: Ending) -> None:
-    said = Said(words=WORDS, ending=ending) if form == "text" else Said(fields=FIELDS, ending=ending)
+    said = (
+        Said(words=WORDS, ending=ending) if form == "text" else Said(fields=FIELDS, ending=ending)
+    )
     with pytest.raises(ReplyError) as raised:
         judged(name, taking(name, form, said))
     assert raised.value.fault == ending
@@ -120,12 +124,15 @@ async def test_a_form_that_was_not_the_cause_is_asked_for_again() -> None:
 
 
 async def test_bounds_that_are_refused_are_left_out_before_the_schema_is() -> None:
-    dialect, schema = DIALECTS["deepseek"], PairSchema(1, 20).schema()
+    dialect = DIALECTS["deepseek"]
+    schema = PairSchema(1, 20).schema()
     schema["properties"]["score_1"] = ScoreSchema(1, 3).schema()["properties"]["score"]
     words = "Keyword '{}' is not permitted in a schema of response_format."
 
     def by(asked: Asked) -> Said | Refusal:
-        refused = next((word for word in ("minimum", "maxLength", "enum") if word in str(asked.body)), None)
+        refused = next(
+            (word for word in ("minimum", "maxLength", "enum") if word in str(asked.body)), None
+        )
         return Refusal(400, words.format(refused)) if refused else Said(fields={"score": 4})
 
     with serving(dialect, by) as server:
@@ -134,7 +141,9 @@ async def test_bounds_that_are_refused_are_left_out_before_the_schema_is() -> No
             reply = await attempt(Call(model, [HumanMessage("Judge.")], schema, {}))
             assert reply.fields == {"score": 4}
         assert [one.form for one in server.asked] == ["schema"] * 4
-        kept = [[word for word in ("minimum", "enum") if word in str(one.body)] for one in server.asked]
+        kept = [
+            [word for word in ("minimum", "enum") if word in str(one.body)] for one in server.asked
+        ]
         assert kept == [["minimum", "enum"], ["enum"], [], []]
         assert [*model.warnings.values()] == [
             f"{model.label} takes no bounds in a schema: they were left out"
@@ -142,7 +151,7 @@ async def test_bounds_that_are_refused_are_left_out_before_the_schema_is() -> No
 
 
 LEARNED = ("ollama", "mistral", "groq", "deepseek")
-"""What these take is not known, and so is tried."""
+"""The features of these are unknown, and so are tried."""
 
 
 @pytest.mark.parametrize("name", sorted(DIALECTS))
@@ -156,14 +165,18 @@ def test_bounds_that_a_provider_is_known_to_refuse_are_not_sent(name: str) -> No
 
 
 def test_groqs_own_failure_to_make_json_passes_and_then_eases_the_form(fast_retries: None) -> None:
-    failure = Refusal(400, "Failed to validate JSON. Please adjust your prompt.", "json_validate_failed")
+    failure = Refusal(
+        400, "Failed to validate JSON. Please adjust your prompt.", "json_validate_failed"
+    )
     once = iter([failure])
     assert judged("groq", lambda _: next(once, Said(fields=FIELDS)))[0].score == 4
-    verdict, asked = judged("groq", lambda one: failure if one.form == "schema" else Said(fields=FIELDS))
+    verdict, asked = judged(
+        "groq", lambda one: failure if one.form == "schema" else Said(fields=FIELDS)
+    )
     assert (verdict.score, [one.form for one in asked]) == (4, ["schema"] * 3 + ["tool"])
 
 
-# What other providers and servers say when they refuse a form, a role or a parameter
+# How other providers and servers refuse a form, a role or a parameter
 
 FORM = [
     (422, "Failed to deserialize the JSON body: response_format.type `json_schema` is unavailable now"),
@@ -196,7 +209,10 @@ BOUND = [
     (400, "Invalid JSON schema: maxLength is not supported"),
     (400, "The provided JSON schema contains features not supported by xgrammar."),
     (400, "Failed to initialize samplers: failed to parse grammar"),
-    (400, "Invalid value at 'tools[0].function_declarations[0].parameters.enum[0]' (TYPE_STRING), 7"),
+    (
+        400,
+        "Invalid value at 'tools[0].function_declarations[0].parameters.enum[0]' (TYPE_STRING), 7",
+    ),
     (400, "The specified schema produces a constraint that has too many states for serving."),
     (400, "output_config.format.schema: Schema is too complex for compilation"),
 ]
@@ -206,7 +222,10 @@ ROLE = [
     (400, "message role not supported yet: system"),
     (400, "模型不支持的 message role: system"),
     (400, 'role only allows "user" / "assistant", not "system"'),
-    (400, "invalid parameter 'messages[0].role': invalid role 'developer', must be one of: user, assistant"),
+    (
+        400,
+        "invalid parameter 'messages[0].role': invalid role 'developer', must be one of: user, assistant",
+    ),
     (400, "Only user and assistant roles are supported!"),
     (400, "Unexpected role 'system' after role 'user'"),
 ]
@@ -235,7 +254,9 @@ OTHER = [
 
 
 def rejected(status: int, words: str, parameter: str | None = None) -> str | None:
-    return ProviderFault(ResponseError(words, status, body={"param": parameter})).rejected_parameter({})
+    return ProviderFault(
+        ResponseError(words, status, body={"param": parameter})
+    ).rejected_parameter({})
 
 
 @pytest.mark.parametrize(("expected", "status", "words"), [
@@ -243,7 +264,9 @@ def rejected(status: int, words: str, parameter: str | None = None) -> str | Non
     *((SYSTEM, *case) for case in ROLE), *((parameter, 400, words) for parameter, words in PARAMETER),
     *((None, *case) for case in OTHER),
 ], ids=str)  # fmt: skip
-def test_what_is_refused_is_known_by_the_words(expected: str | None, status: int, words: str) -> None:
+def test_what_is_refused_is_known_by_the_words(
+    expected: str | None, status: int, words: str
+) -> None:
     assert rejected(status, words) == expected
     if expected == STRUCTURE:
         assert rejected(status, f"BadRequestError: Error code: {status} - {words}") == STRUCTURE
@@ -254,4 +277,6 @@ def test_what_is_refused_is_known_by_the_words(expected: str | None, status: int
 def test_the_parameter_that_a_provider_names_counts_more_than_its_words() -> None:
     words = "'messages' must contain 'json' in some form, to use 'response_format' of type 'json_object'."
     assert rejected(400, words, "response_format") == STRUCTURE
-    assert rejected(400, "not supported together with response_format", "temperature") == "temperature"
+    assert (
+        rejected(400, "not supported together with response_format", "temperature") == "temperature"
+    )

@@ -1,4 +1,4 @@
-"""What the documentation shows works: doctests, code blocks, links, JSON, command lines."""
+"""Test that the documentation's examples work: doctests, code, links, JSON, commands."""
 
 import ast
 import asyncio
@@ -21,7 +21,7 @@ import jurygraph
 import pytest
 import typer
 from jurygraph.eval.cli.app import app
-from jurygraph.graphs.registry import protocols
+from jurygraph.graphs.engine.registry import protocols
 from jurygraph.state.protocols import total
 from typer.main import get_command
 
@@ -30,20 +30,24 @@ from .source_tree import ROOT, imported
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FRACTION = re.compile(r"\d+\.\d+(?:e[+-]?\d+)?")
 FENCE = re.compile(r"^(?P<indent> *)(?P<fence>```+|~~~+) *(?P<language>[\w-]*)[^\n]*$")
-SOURCE = re.compile(r"\b(?:state|nodes|graphs|eval|tests|benchmarks|docs)/[\w/]+\.(?:py|md|ipynb)\b")
+SOURCE = re.compile(
+    r"\b(?:state|nodes|graphs|eval|testing|tests|benchmarks|docs)/[\w/]+\.(?:py|md|ipynb)\b"
+)
 LINK = re.compile(r"!?\[[^\]]*\]\(<?([^)\s>]+)>?(?:\s+\"[^\"]*\")?\)|(?:href|src)=\"([^\"]+)\"")
 
 
 class LastDigitsMayDiffer(doctest.OutputChecker):
-    """Fractions are the same if they are close; everything else is compared as it is written."""
+    """Accepts fractions that are close; everything else must be equal."""
 
     def check_output(self, want: str, got: str, optionflags: int) -> bool:
-        wanted, gotten = FRACTION.findall(want), FRACTION.findall(got)
+        wanted = FRACTION.findall(want)
+        gotten = FRACTION.findall(got)
         if len(wanted) == len(gotten) and all(
             math.isclose(float(one), float(other), rel_tol=1e-12)
             for one, other in zip(wanted, gotten, strict=True)
         ):
-            want, got = FRACTION.sub("_._", want), FRACTION.sub("_._", got)
+            want = FRACTION.sub("_._", want)
+            got = FRACTION.sub("_._", got)
         return super().check_output(want, got, optionflags)
 
 
@@ -59,9 +63,14 @@ class Block:
 
 def modules() -> list[str]:
     infos = pkgutil.walk_packages(jurygraph.__path__, "jurygraph.")
-    specs = [importlib.util.find_spec("jurygraph"), *(importlib.util.find_spec(info.name) for info in infos)]
+    specs = [
+        importlib.util.find_spec("jurygraph"),
+        *(importlib.util.find_spec(info.name) for info in infos),
+    ]
     return [
-        spec.name for spec in specs if spec and ">>> " in Path(spec.origin or "").read_text(encoding="utf-8")
+        spec.name
+        for spec in specs
+        if spec and ">>> " in Path(spec.origin or "").read_text(encoding="utf-8")
     ]
 
 
@@ -113,7 +122,7 @@ def test_python_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def run(block: Block, namespace: dict[str, Any]) -> None:
-    """Run a block; one that awaits is run on an event loop of its own."""
+    """Run a block; one with await runs on its own event loop."""
     source = "\n" * block.line + block.text
     code = compile(source, where(block.page), "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
     if code.co_flags & inspect.CO_COROUTINE:
@@ -124,11 +133,13 @@ def run(block: Block, namespace: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=where)
 def test_what_a_page_links_to_and_names_is_there(page: Path) -> None:
-    """Paths in prose and drawings, but for those of the protocol that a walk-through adds."""
+    """Check paths in prose and drawings, except those of a walk-through's protocol."""
     links = [one or other for one, other in LINK.findall(prose(page))]
     assert [link for link in links if not _leads_somewhere(page, link)] == []
     named = set(SOURCE.findall(page.read_text(encoding="utf-8")))
-    assert sorted(path for path in named if "mean_" not in path and not (ROOT / path).exists()) == []
+    assert (
+        sorted(path for path in named if "mean_" not in path and not (ROOT / path).exists()) == []
+    )
 
 
 def _leads_somewhere(page: Path, link: str) -> bool:
@@ -144,7 +155,9 @@ def _leads_somewhere(page: Path, link: str) -> bool:
 def _anchors(page: Path) -> set[str]:
     headings = re.findall(r"^#+ +(.+)$", prose(page), re.MULTILINE)
     names = re.findall(r"(?:id|name)=\"([^\"]+)\"", prose(page))
-    slugs = {re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-") for heading in headings}
+    slugs = {
+        re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-") for heading in headings
+    }
     return slugs | set(names)
 
 
@@ -157,7 +170,9 @@ def test_every_protocol_has_a_page_with_its_facts_on_the_site() -> None:
         assert {("drawing", name), ("facts", name)} <= set(hooks.MARK.findall(page))
         assert f"protocols/{name}.md" in menu
         facts = hooks.facts(module.protocol)
-        assert [setting for setting in module.protocol.settings.names() if setting not in facts] == []
+        assert [
+            setting for setting in module.protocol.settings.names() if setting not in facts
+        ] == []
         for kind in module.protocol.kinds:
             calls = module.protocol.calls(module.build().bound_judge.bound, kind, lambda *_: False)
             assert f"| {kind} | {hooks.span(total(calls.values()))} |" in facts
@@ -170,7 +185,7 @@ def test_json_blocks_parse(block: Block) -> None:
 
 
 def command_lines() -> list[Any]:
-    """The calls of ``jurygraph`` in shell blocks, wherever in a line they stand."""
+    """Return the calls of ``jurygraph`` in shell blocks, anywhere in a line."""
     found = []
     for block in all_blocks("bash", "sh", "shell", "console"):
         for line in block.text.replace("\\\n", " ").split("\n"):
@@ -186,7 +201,7 @@ def test_command_lines_can_be_parsed(line: str) -> None:
 
 
 def parse(line: str) -> None:
-    """Parse what follows ``jurygraph`` in a command line, without executing it."""
+    """Parse the arguments of ``jurygraph`` in a command line, without executing it."""
     words = shlex.split(re.sub(r" \d?>>? ?\S+", "", line), comments=True) or ["--help"]
     group: Any = get_command(app)
     if words[0] == "--help":
@@ -195,3 +210,22 @@ def parse(line: str) -> None:
     name, command, rest = group.resolve_command(context, words)
     with suppress(typer.Exit), command.make_context(name, rest):
         pass
+
+
+def test_every_design_decision_is_short_listed_and_has_its_three_parts() -> None:
+    pages = sorted(
+        path for path in (ROOT / "docs" / "design").glob("*.md") if path.name != "index.md"
+    )
+    assert pages
+    index = (ROOT / "docs" / "design" / "index.md").read_text(encoding="utf-8")
+    menu = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    for page in pages:
+        text = page.read_text(encoding="utf-8")
+        assert re.findall(r"^## (.+)$", text, re.MULTILINE) == [
+            "Context",
+            "Decision",
+            "Consequences",
+        ], page.name
+        assert 20 <= len(text.splitlines()) <= 40, page.name
+        assert f"]({page.name})" in index
+        assert f"design/{page.name}" in menu

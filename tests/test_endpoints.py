@@ -1,4 +1,4 @@
-"""One model behind several servers or keys: each debate stays with one, a broken one is left out, and is told of."""
+"""Test a model behind several servers or keys: debates stay on one, broken ones are skipped."""
 
 import logging
 from collections import Counter
@@ -29,7 +29,7 @@ def servers(provider: Provider) -> Iterator[list[Provider]]:
 
 
 def by_role(request: Request) -> Any:
-    """A debate of three rounds, whatever was said before."""
+    """Answer a debate of three rounds, whatever the request."""
     return Debaters(scores=[3], satisfied_in=None)(request)
 
 
@@ -39,7 +39,9 @@ def model(servers: list[Provider], more: str = "") -> str:
 
 def rows(size: int) -> list[dict[str, Any]]:
     told = "The bridge opened in 1932."
-    return [{"id": str(n), "source": f"{n}: {told}", "candidate": "It opened."} for n in range(size)]
+    return [
+        {"id": str(n), "source": f"{n}: {told}", "candidate": "It opened."} for n in range(size)
+    ]
 
 
 def judged(servers: list[Provider], items: int = 12, more: str = "", **options: Any) -> list[str]:
@@ -83,7 +85,7 @@ def test_a_server_that_is_not_there_costs_nothing_and_is_told_of_once(
     assert told == ["endpoint left out"]
     requests = [request for server in servers[1:] for request in server.requests]
     assert len(requests) == 60
-    # What a call asks for goes with it to another server.
+    # The parameters of a call go with it to another server.
     assert all("response_format" in request.body for request in requests)
 
 
@@ -99,7 +101,9 @@ def test_each_takes_no_more_at_once_than_it_may(servers: list[Provider]) -> None
     assert max(server.connections for server in servers) <= 2
 
 
-def test_keys_share_calls_of_one_address(servers: list[Provider], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keys_share_calls_of_one_address(
+    servers: list[Provider], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("FIRST", "sk-first-key-of-two")
     monkeypatch.setenv("SECOND", "sk-second-key-of-two")
     assert judged(servers[:1], more="&key_env=FIRST,SECOND", concurrency=4) == ["ok"] * 12
@@ -135,7 +139,10 @@ def test_a_host_that_replaces_another_is_paid_nothing_anew_if_it_is_said_to_serv
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("openai:qwen?base_url=http://a,http://b,http://c&key_env=ONE,TWO", "3 addresses and 2 keys"),
+        (
+            "openai:qwen?base_url=http://a,http://b,http://c&key_env=ONE,TWO",
+            "3 addresses and 2 keys",
+        ),
         ("openai:qwen?base_url=http://a&key_env=ONE,NOT_SET", "NOT_SET is not set"),
         (
             "openai:qwen?base_url=localhost:1/v1",
@@ -144,7 +151,9 @@ def test_a_host_that_replaces_another_is_paid_nothing_anew_if_it_is_said_to_serv
         ("google_genai:gemini?base_url=http://a,http://b", "only work with OpenAI's protocol"),
     ],
 )
-def test_what_cannot_be_shared_says_why(name: str, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_shared_says_why(
+    name: str, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("ONE", "sk-1")
     monkeypatch.setenv("TWO", "sk-2")
     with pytest.raises(UsageError, match=words):

@@ -1,4 +1,4 @@
-"""Estimates: on paper with exact figures, on the demo data beside what a run takes, and without asking anybody."""
+"""Test estimates: exact figures, comparison with a run of the demo data, and no calls."""
 
 import asyncio
 from dataclasses import replace
@@ -7,9 +7,16 @@ from typing import Any
 import pytest
 from jurygraph.eval.datasets.dataset import Dataset
 from jurygraph.eval.datasets.items import CompareItem, ScoreItem
-from jurygraph.eval.plan.dry_run import CallSample, role_profiles, tokens_in
-from jurygraph.eval.plan.estimator import Estimate, Part, added, estimate, estimate_table, shares
-from jurygraph.eval.plan.plan import plan
+from jurygraph.eval.run.plan.dry_run import CallSample, role_profiles, tokens_in
+from jurygraph.eval.run.plan.estimator import (
+    Estimate,
+    Part,
+    added,
+    estimate,
+    estimate_table,
+    shares,
+)
+from jurygraph.eval.run.plan.plan import plan
 from jurygraph.eval.tables import to_lines
 from jurygraph.nodes.evaluation_steps import keep_steps_in
 from jurygraph.nodes.models import prices
@@ -30,7 +37,9 @@ DEMO = {"score": "demo", "compare": "demo-pairs"}
 PAIR = {"question": "How long?", "answer_1": "Nine days.", "answer_2": "No idea."}
 PAIRS = Dataset.of("pairs", [CompareItem(id=str(number), **PAIR) for number in range(10)])
 
-OPENAI_CHAT = ChatOpenAI(model="gpt-4o-mini", api_key=SecretStr("none"), base_url="http://127.0.0.1:9")
+OPENAI_CHAT = ChatOpenAI(
+    model="gpt-4o-mini", api_key=SecretStr("none"), base_url="http://127.0.0.1:9"
+)
 
 
 def unasked() -> ScriptedModel:
@@ -62,7 +71,11 @@ ON_PAPER = Estimate(
 
 def test_a_total_is_the_sum_and_its_cost_unknown_where_that_of_any_part_is() -> None:
     total = ON_PAPER.total
-    assert (total.calls, total.input_tokens, total.cost_usd) == (Range(20, 90), Range(1500, 9700), None)
+    assert (total.calls, total.input_tokens, total.cost_usd) == (
+        Range(20, 90),
+        Range(1500, 9700),
+        None,
+    )
     known = Estimate({}, (ON_PAPER.parts[0], ON_PAPER.parts[0]), 8)
     assert known.total.cost_usd == Range(1.0, 4.0)
     assert of_protocol(ON_PAPER, "debate").calls == total.calls
@@ -72,7 +85,9 @@ def test_a_total_is_the_sum_and_its_cost_unknown_where_that_of_any_part_is() -> 
 def test_a_budget_is_exceeded_where_the_least_is_above_it() -> None:
     assert ON_PAPER.exceeds() == ()
     assert ON_PAPER.exceeds(max_calls=20, max_tokens=3000, max_cost=0.5) == ()
-    assert ON_PAPER.exceeds(max_calls=19) == ("at least 20 calls are needed, but only 19 are allowed",)
+    assert ON_PAPER.exceeds(max_calls=19) == (
+        "at least 20 calls are needed, but only 19 are allowed",
+    )
     told = ON_PAPER.exceeds(max_tokens=2999, max_cost=0.4)
     assert told == (
         "at least about 3,000 tokens are needed, but only 2,999 are allowed",
@@ -107,7 +122,9 @@ def test_tokens_by_script(text: str, tokens: float) -> None:
 
 
 def test_a_prompt_is_measured_as_it_will_be_sent() -> None:
-    model = ScriptedModel(script=lambda metadata, prompt: "Total of answer 1: 90\nTotal of answer 2: 60")
+    model = ScriptedModel(
+        script=lambda metadata, prompt: "Total of answer 1: 90\nTotal of answer 2: 60"
+    )
     prepared = plan("baseline", PAIRS, models={"*": model}, settings={"structured": "off"})
     found = estimate(prepared)
     assert model.calls == []
@@ -136,7 +153,9 @@ def test_everything_is_multiplied() -> None:
     assert many.total.calls == Range(24 + 72, 24 + 72)
 
 
-def test_what_is_done_or_not_to_be_judged_is_not_counted_and_the_planner_once_for_each_aspect() -> None:
+def test_what_is_done_or_not_to_be_judged_is_not_counted_and_the_planner_once_for_each_aspect() -> (
+    None
+):
     settings: Any = {"samples": 3}
     both = plan("geval", "demo", aspects=["fluency", "coherence"], limit=5, settings=settings)
     found = estimate(both)
@@ -187,15 +206,17 @@ def test_the_expensive_protocol_is_heard_though_the_cheap_one_is_never_in_doubt(
     alone = estimate(plan("chateval", "demo", aspects=["fluency"], limit=8)).total
     cheap = estimate(plan("debate", "demo", aspects=["fluency"], limit=8, settings={"n": 1})).total
     assert found.calls == cheap.calls + CallRange(0, alone.calls.most)
-    assert found.input_tokens.most == pytest.approx(cheap.input_tokens.most + alone.input_tokens.most, abs=2)
+    assert found.input_tokens.most == pytest.approx(
+        cheap.input_tokens.most + alone.input_tokens.most, abs=2
+    )
 
 
-# Nobody is asked
+# No calls are made
 
 
 @pytest.mark.parametrize("name", ["faireval", "geval"])
 def test_a_model_is_not_taken_for_less_than_it_can_do(provider: Provider, name: str) -> None:
-    """A rehearsed reply that lacks what was asked for would have the run do without it."""
+    """A rehearsed reply without a requested part would make the run do without it."""
     chat = ChatOpenAI(model="gpt-4o-mini")
     prepared = plan(name, PAIRS if name == "faireval" else "demo", limit=2, models={"*": chat})
     first = estimate(prepared)
@@ -206,7 +227,7 @@ def test_a_model_is_not_taken_for_less_than_it_can_do(provider: Provider, name: 
     assert (model.gives("n"), model.gives("logprobs"), model.warnings) == (True, True, {})
 
 
-# Beside a run
+# Compared with a run
 
 
 @pytest.mark.parametrize(("name", "kind"), CASES)
@@ -217,13 +238,18 @@ async def test_a_run_takes_what_was_estimated_and_no_model_is_asked(name: str, k
     assert {part.model for part in found.parts} == {wrap(model).label}
 
     prepared = plan(name, DEMO[kind], limit=2, settings={"structured": "off"})
-    total, calls, tokens = estimate(prepared).total, 0, 0
+    total = estimate(prepared).total
+    calls = 0
+    tokens = 0
     with keep_steps_in():
         for key, item, aspect in prepared.jobs():
             given = item.task(aspect) if isinstance(item, ScoreItem) and aspect else item.task()  # type: ignore[call-arg]
-            state = await prepared.graphs[key.protocol].ainvoke({"task": given.model_dump(mode="json")})
+            state = await prepared.graphs[key.protocol].ainvoke(
+                {"task": given.model_dump(mode="json")}
+            )
             verdict = Verdict.of(state)
-            calls, tokens = calls + verdict.calls, tokens + verdict.input_tokens
+            calls = calls + verdict.calls
+            tokens = tokens + verdict.input_tokens
     assert calls in total.calls
     assert 0.95 * total.input_tokens.least <= tokens <= 1.05 * total.input_tokens.most
 
@@ -236,7 +262,7 @@ def of_protocol(found: Estimate, protocol: str) -> Part:
 
 
 def shown(found: Estimate) -> list[str]:
-    """The table's lines, their cells one space apart."""
+    """Return the table's lines, with cells one space apart."""
     console = Console(width=120)
     with console.capture() as capture:
         console.print(to_lines(estimate_table(found), console.width))
@@ -248,4 +274,6 @@ def test_the_table_shows_each_model_and_all_together() -> None:
     assert "debate openai:gpt-4o-mini 10 10 to 50 1k to 9k 1k to 9k $0.50 to $2.00" in lines
     assert "debate own 10 10 to 40 500 to 700 500 to 700 unknown" in lines
     assert "all 10 20 to 90 1.5k to 9.7k 1.5k to 9.7k unknown" in lines
-    assert not any(line.startswith("all ") for line in shown(replace(ON_PAPER, parts=ON_PAPER.parts[:1])))
+    assert not any(
+        line.startswith("all ") for line in shown(replace(ON_PAPER, parts=ON_PAPER.parts[:1]))
+    )

@@ -1,4 +1,4 @@
-"""Gates of a run: limits, drops against a baseline with their intervals, exit codes, and JUnit files."""
+"""Test gates of a run: limits, drops against a baseline, exit codes, and JUnit files."""
 
 import json
 import os
@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 import pytest
 import yaml
 from jurygraph.eval import check, evaluate
-from jurygraph.eval.gates.gates import Gates
+from jurygraph.eval.judges.gates.gates import Gates
 from jurygraph.state import UsageError
 
 from .loopback import Provider
@@ -28,7 +28,7 @@ ITEMS = [f"i{n}" for n in range(40)]
 
 
 def rated(folder: Path, scores: Sequence[float], groups: int = 0, **manifest: Any) -> Path:
-    """A run with these scores, one an item; in so many groups, or in none."""
+    """Make a run with these scores, one an item, in this many groups or in none."""
     group_of = [f"g{n % groups}" if groups else None for n in range(len(scores))]
     results = [scored(f"i{n}", score=score, group=group_of[n]) for n, score in enumerate(scores)]
     return run_folder(folder, results, **manifest)
@@ -57,12 +57,19 @@ def test_a_limit_is_compared_with_the_mean_and_names_the_items_below(tmp_path: P
             Gates(**gates)
 
 
-@pytest.mark.parametrize("command", ["gate DIR --fail-under wit=3", "agree DIR", "report DIR", "show DIR i1"])
-def test_a_score_that_no_judge_can_have_given_is_refused_by_readers(tmp_path: Path, command: str) -> None:
+@pytest.mark.parametrize(
+    "command", ["gate DIR --fail-under wit=3", "agree DIR", "report DIR", "show DIR i1"]
+)
+def test_a_score_that_no_judge_can_have_given_is_refused_by_readers(
+    tmp_path: Path, command: str
+) -> None:
     folder = rated(tmp_path / "now", [4, 500, 3])
     done = in_this_process(*command.replace("DIR", str(folder)).split(), cwd=tmp_path)
     assert done.returncode == 2, done.stdout
-    assert "line 2: score: 500.0 is off the scale of wit, 1 to 5; no judge can have given it" in done.stderr
+    assert (
+        "line 2: score: 500.0 is off the scale of wit, 1 to 5; no judge can have given it"
+        in done.stderr
+    )
     rated(folder, [4, 500, 3], metrics={"debate": "a metric"})
     assert in_this_process("agree", str(folder), cwd=tmp_path).stderr.count("off the scale") == 0
 
@@ -73,7 +80,11 @@ def test_comparisons_are_gated_by_the_share_of_wins(tmp_path: Path) -> None:
     folder = run_folder(tmp_path / "now", results, kind="compare")
     first, second = check(folder, fail_under={"answer_1": 0.6, "answer_2": 0.6})
     assert (first.status, first.figure.value, first.below) == ("met", 0.625, ("i3", "i2"))
-    assert (second.status, second.figure.value, second.below) == ("not met", 0.375, ("i0", "i1", "i2"))
+    assert (second.status, second.figure.value, second.below) == (
+        "not met",
+        0.375,
+        ("i0", "i1", "i2"),
+    )
 
 
 def test_a_clear_drop_fails_and_noise_does_not(tmp_path: Path) -> None:
@@ -81,7 +92,9 @@ def test_a_clear_drop_fails_and_noise_does_not(tmp_path: Path) -> None:
     before = [random.uniform(2, 4) for _ in ITEMS]
     main = rated(tmp_path / "main", before)
     lower = rated(tmp_path / "lower", [score - random.uniform(0.4, 0.6) for score in before])
-    noisy = rated(tmp_path / "noisy", [min(5, max(1, score - 0.25 + random.gauss(0, 1))) for score in before])
+    noisy = rated(
+        tmp_path / "noisy", [min(5, max(1, score - 0.25 + random.gauss(0, 1))) for score in before]
+    )
     same = rated(tmp_path / "same", [score + random.gauss(0, 0.1) for score in before])
     found = {run.name: check(run, baseline=main, max_drop=0.2)[0] for run in (lower, noisy, same)}
     assert [one.status for one in found.values()] == ["not met", "undecided", "met"]
@@ -93,8 +106,12 @@ def test_a_clear_drop_fails_and_noise_does_not(tmp_path: Path) -> None:
 
 def test_items_of_one_group_are_not_independent(tmp_path: Path) -> None:
     """The same figures fail as 40 items, and are undecided as 5 groups."""
-    before, now = [4.0] * 40, [3.5, 3.6] * 20
-    assert check(rated(tmp_path / "b", now), baseline=rated(tmp_path / "a", before))[0].status == "not met"
+    before = [4.0] * 40
+    now = [3.5, 3.6] * 20
+    assert (
+        check(rated(tmp_path / "b", now), baseline=rated(tmp_path / "a", before))[0].status
+        == "not met"
+    )
     grouped = check(rated(tmp_path / "d", now, 5), baseline=rated(tmp_path / "c", before, 5))[0]
     assert grouped.status == "undecided"
     assert "too few groups or items to tell (5, of at least 10)" in grouped.reason
@@ -124,11 +141,16 @@ def test_a_baseline_of_other_items_is_refused(tmp_path: Path) -> None:
         check(rated(tmp_path / "now", [3]), baseline=main)
 
 
-def test_shared_items_alone_are_compared_also_of_new_candidates_and_a_new_version(tmp_path: Path) -> None:
+def test_shared_items_alone_are_compared_also_of_new_candidates_and_a_new_version(
+    tmp_path: Path,
+) -> None:
     signed = "protocol:debate|data:mine@{0}|n:4|version:{0}"
     main, now = (
         rated(
-            tmp_path / digest, scores, data={"digest": digest}, signatures={"debate": signed.format(digest)}
+            tmp_path / digest,
+            scores,
+            data={"digest": digest},
+            signatures={"debate": signed.format(digest)},
         )
         for digest, scores in (("aaa", [4.0] * 20), ("bbb", [4.0] * 20 + [1.0] * 20))
     )
@@ -142,7 +164,10 @@ RUN = ("run", "single", "--data", "demo", "--limit", "4", "--aspect", "fluency")
 BAD = {
     "no number": (("--fail-under", "fluency=good"), "'good' is not a number"),
     "no name": (("--fail-under", "3"), "'3' is not of the form --fail-under ASPECT=SCORE"),
-    "no such aspect": (("--fail-under", "wit=3"), "cannot set a gate on 'wit': this run has fluency"),
+    "no such aspect": (
+        ("--fail-under", "wit=3"),
+        "cannot set a gate on 'wit': this run has fluency",
+    ),
     "off the scale": (("--fail-under", "fluency=7"), "fluency=7: scores lie between 1 and 5"),
     "two limits": (
         ("--fail-under", "fluency=2", "--fail-under", "fluency=3"),
@@ -150,7 +175,10 @@ BAD = {
     ),
     "no baseline": (("--max-drop", "1"), "give its folder with --baseline DIR"),
     "baseline without a run": (("--baseline", "."), ".: holds no run"),
-    "baseline of another judge": (("--baseline", "main"), "models was *=offline, is *=openai:gpt-4o-mini"),
+    "baseline of another judge": (
+        ("--baseline", "main"),
+        "models was *=offline, is *=openai:gpt-4o-mini",
+    ),
     "junit is a folder": (("--junit", "."), "--junit . is a folder"),
     "junit below a file": (("--junit", f"{__file__}/j.xml"), "j.xml: cannot be written, because"),
     "junit that is write-protected": (("--junit", "kept/j.xml"), "kept is write-protected"),
@@ -182,21 +210,32 @@ def test_a_gate_that_is_not_met_is_exit_code_5_from_run_and_from_gate(tmp_path: 
     assert in_this_process("gate", "out", cwd=tmp_path).returncode == 2
 
 
-def test_failed_items_come_before_gates_in_the_exit_code(tmp_path: Path, provider: Provider) -> None:
+def test_failed_items_come_before_gates_in_the_exit_code(
+    tmp_path: Path, provider: Provider
+) -> None:
     provider.play(by=lambda request: "no score here")
-    options = ("--limit", "2", "--out", "out", "--fail-under", "fluency=2", "--junit", "deep/er/j.xml")
+    options = ("--out", "out", "--fail-under", "fluency=2", "--junit", "deep/er/j.xml")
     done = in_this_process(*RUN, *MODEL, *options, cwd=tmp_path)
     assert done.returncode == 3
     assert "gate fluency >= 2 (single): not met: there is no verdict" in done.stdout
     suite = ElementTree.parse(tmp_path / "deep" / "er" / "j.xml").getroot().find("testsuite")
     assert suite is not None
-    assert suite.attrib == {"name": "single", "tests": "2", "errors": "2", "failures": "0"}
+    assert suite.attrib == {"name": "single", "tests": "4", "errors": "4", "failures": "0"}
     assert "no score here" in str(suite[0][0].get("message"))
 
 
 def test_a_stopped_run_is_not_held_to_its_gates(tmp_path: Path, provider: Provider) -> None:
     provider.play(by=lambda request: "Score: 1")
-    options = ("--out", "out", "--max-calls", "2", "--concurrency", "1", "--fail-under", "fluency=2")
+    options = (
+        "--out",
+        "out",
+        "--max-calls",
+        "2",
+        "--concurrency",
+        "1",
+        "--fail-under",
+        "fluency=2",
+    )
     done = in_this_process(*RUN, *MODEL, *options, cwd=tmp_path)
     assert done.returncode == 4, done.stdout
     assert "gates were not checked, because the run is not complete" in done.stdout
@@ -206,7 +245,10 @@ def test_junit_says_what_failed_and_how_to_read_it(tmp_path: Path) -> None:
     options = ("--out", "a run", "--fail-under", "fluency=3", "--junit", "j.xml")
     assert in_this_process(*RUN, *options, cwd=tmp_path).returncode == 0
     root = ElementTree.parse(tmp_path / "j.xml").getroot()
-    assert [suite.get("failures") for suite in root] == ["0", "0"]  # a gate that is met fails no item
+    assert [suite.get("failures") for suite in root] == [
+        "0",
+        "0",
+    ]  # a gate that is met fails no item
     gate = ("--fail-under", "fluency=4.9", "--junit", "j.xml")
     assert in_this_process("gate", "a run", *gate, cwd=tmp_path).returncode == 5
     single, gates = ElementTree.parse(tmp_path / "j.xml").getroot()
@@ -224,7 +266,8 @@ def test_junit_says_what_failed_and_how_to_read_it(tmp_path: Path) -> None:
 def test_hostile_words_make_no_broken_xml(tmp_path: Path) -> None:
     words = "]]></failure>\x00\x1b[31m\ud800 \ufffe &amp; <a>"
     run_folder(
-        tmp_path / "now", [failed("a</testcase>\x01", aspect="wit", error=words), scored("b\x0b", score=1)]
+        tmp_path / "now",
+        [failed("a</testcase>\x01", aspect="wit", error=words), scored("b\x0b", score=1)],
     )
     done = in_this_process("gate", "now", "--fail-under", "wit=3", "--junit", "j.xml", cwd=tmp_path)
     assert done.returncode == 3, done.stderr
@@ -236,17 +279,21 @@ def test_hostile_words_make_no_broken_xml(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_workflow_of_the_documentation_works(tmp_path: Path, provider: Provider) -> None:
-    """Its shell steps, as a push to main and then as two pull requests; jurygraph is installed already."""
+    """Run its shell steps as a push to main and as two pull requests; jurygraph is installed."""
     page = (ROOT / "docs" / "ci.md").read_text()
     workflow = yaml.safe_load(page.partition("```yaml\n")[2].partition("```")[0])
     assert workflow[True].keys() == {"push", "pull_request"}  # YAML 1.1 reads "on" as true
     steps = [
-        step for step in workflow["jobs"]["judge"]["steps"] if "run" in step and step["name"] != "Install"
+        step
+        for step in workflow["jobs"]["judge"]["steps"]
+        if "run" in step and step["name"] != "Install"
     ]
     assert [step["name"] for step in steps] == [
         *("Write answers", "Judge", "Test", "Take this run as the next baseline")
     ]
-    provider.play(by=lambda request: Debaters([2 if "poor text" in str(request.body) else 4.5])(request))
+    provider.play(
+        by=lambda request: Debaters([2 if "poor text" in str(request.body) else 4.5])(request)
+    )
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     environment = {**os.environ, "PATH": path, "PYTEST_ADDOPTS": " ".join(NAMED)}
     how: Any = {
@@ -257,7 +304,9 @@ def test_the_workflow_of_the_documentation_works(tmp_path: Path, provider: Provi
     )
 
     def build(candidate: str, on_main: bool) -> tuple[str, int, str]:
-        rows = [{"id": f"a{n}", "source": f"Ferry {n} sank.", "candidate": candidate} for n in range(12)]
+        rows = [
+            {"id": f"a{n}", "source": f"Ferry {n} sank.", "candidate": candidate} for n in range(12)
+        ]
         lines = "".join(json.dumps(row) + "\n" for row in rows)
         (tmp_path / "write_answers.py").write_text(f"print({lines!r}, end='')\n")
         for step in steps:

@@ -48,7 +48,9 @@ def scripted(metadata: Mapping[str, Any], prompt: str) -> str:
 @pytest.mark.parametrize(
     ("on_scale", "weighting", "told"), [(0.7, "logprobs", "30% of"), (0.4, "auto", "60% of")]
 )
-def test_mass_off_the_scale_is_told(provider: Provider, on_scale: float, weighting: str, told: str) -> None:
+def test_mass_off_the_scale_is_told(
+    provider: Provider, on_scale: float, weighting: str, told: str
+) -> None:
     likely = {"4": on_scale - 0.1, "5": 0.1}
     provider.play(by=lambda request: Text("4", top=(likely,)))
     verdict, transcript = run(models={"*": OPENAI}, weighting=weighting, steps=STEPS, samples=3)
@@ -69,8 +71,12 @@ def test_probability_that_is_hardly_on_the_scale_is_no_score(provider: Provider)
     assert (raised.value.turn["content"], raised.value.turn["calls"]) == ("4", 1)
 
 
-@pytest.mark.parametrize("listed", ["1. 1.1.1.1", "1. Read both.\n2. Read both.", "1. Read both.\n2. -"])
-def test_steps_that_are_none_are_asked_for_again_and_never_used(provider: Provider, listed: str) -> None:
+@pytest.mark.parametrize(
+    "listed", ["1. 1.1.1.1", "1. Read both.\n2. Read both.", "1. Read both.\n2. -"]
+)
+def test_steps_that_are_none_are_asked_for_again_and_never_used(
+    provider: Provider, listed: str
+) -> None:
     provider.play(listed, PLAN, FOUR)
     verdict, _ = run(models={"*": OPENAI})
     assert verdict.details["steps"] == STEPS
@@ -81,7 +87,9 @@ def test_steps_that_are_none_are_asked_for_again_and_never_used(provider: Provid
 
 @pytest.mark.parametrize("how", ["sync", "async"])
 @pytest.mark.parametrize("structured", ["auto", "off"])
-def test_a_score_weighed_by_token_probabilities(provider: Provider, how: str, structured: str) -> None:
+def test_a_score_weighed_by_token_probabilities(
+    provider: Provider, how: str, structured: str
+) -> None:
     provider.play(by=plays)
     verdict, transcript = run(how, models={"*": OPENAI}, structured=structured)
     assert verdict.score == pytest.approx((4 * 0.5 + 5 * 0.3 + 3 * 0.1) / 0.9)
@@ -89,8 +97,16 @@ def test_a_score_weighed_by_token_probabilities(provider: Provider, how: str, st
     assert verdict.details["mass_dropped"] == pytest.approx(0.1)
     assert verdict.details["weighting"] == "logprobs"
     assert verdict.details["steps"] == STEPS
-    assert (verdict.calls, verdict.rounds, verdict.stop_reason, verdict.warnings) == (2, 1, "complete", ())
-    assert [(turn["agent"], turn["value"]) for turn in transcript] == [("planner", None), ("scorer", 4)]
+    assert (verdict.calls, verdict.rounds, verdict.stop_reason, verdict.warnings) == (
+        2,
+        1,
+        "complete",
+        (),
+    )
+    assert [(turn["agent"], turn["value"]) for turn in transcript] == [
+        ("planner", None),
+        ("scorer", 4),
+    ]
     planned, scored = (request.parameters for request in provider.requests)
     assert planned == {"temperature": 0, "max_completion_tokens": 1024}
     limit = {"max_completion_tokens": 2048}
@@ -127,7 +143,9 @@ def test_the_score_may_stand_behind_its_label(provider: Provider) -> None:
     assert verdict.score == 1.75
 
 
-def test_a_reply_that_cannot_be_read_is_repaired_with_probabilities_again(provider: Provider) -> None:
+def test_a_reply_that_cannot_be_read_is_repaired_with_probabilities_again(
+    provider: Provider,
+) -> None:
     provider.play("I would rather not say.", FOUR)
     verdict, _ = run(models={"*": OPENAI}, steps=STEPS)
     assert [request.body.get("top_logprobs") for request in provider.requests] == [20, 20]
@@ -144,12 +162,19 @@ def test_ten_points_in_two_tokens(provider: Provider) -> None:
     with pytest.raises(
         UsageError, match=r"weighting=logprobs: .*the score that it states, 10; use weighting=s"
     ):
-        run(task={**SCORE_TASK, "aspect": TEN}, models={"*": OPENAI}, steps=STEPS, weighting="logprobs")
-    verdict, _ = run(task={**SCORE_TASK, "aspect": TEN}, models={"*": OPENAI}, steps=STEPS, samples=3)
+        run(
+            task={**SCORE_TASK, "aspect": TEN},
+            models={"*": OPENAI},
+            steps=STEPS,
+            weighting="logprobs",
+        )
+    verdict, _ = run(
+        task={**SCORE_TASK, "aspect": TEN}, models={"*": OPENAI}, steps=STEPS, samples=3
+    )
     assert (verdict.score, verdict.details["weighting"], verdict.calls) == (10, "sampling", 2)
 
 
-# Where there are none
+# Without log-probabilities
 
 
 REFUSALS = [
@@ -185,7 +210,9 @@ def test_a_provider_that_ignores_logprobs_is_asked_for_them_once(provider: Provi
 @pytest.mark.parametrize("how", ["sync", "async"])
 def test_logprobs_or_nothing(provider: Provider, how: str) -> None:
     provider.play(by=lambda request: REFUSALS[0] if request.body.get("logprobs") else "4")
-    with pytest.raises(UsageError, match="mini returns no token log-probabilities; use weighting=sampling"):
+    with pytest.raises(
+        UsageError, match="mini returns no token log-probabilities; use weighting=sampling"
+    ):
         run(how, models={"*": OPENAI}, steps=STEPS, weighting="logprobs")
     with pytest.raises(UsageError, match="offline returns no token log-probabilities"):
         run(how, steps=STEPS, weighting="logprobs")
@@ -207,7 +234,12 @@ def test_a_chat_object_weighs_like_a_model_by_name(provider: Provider) -> None:
 
 
 def test_twenty_samples_in_one_request(provider: Provider) -> None:
-    said: list[Answer] = ["4", "- Consistency: 5", "four or so, I cannot tell", Text("3 or", finish="length")]
+    said: list[Answer] = [
+        "4",
+        "- Consistency: 5",
+        "four or so, I cannot tell",
+        Text("3 or", finish="length"),
+    ]
     provider.play(*said * 5)
     verdict, transcript = run(models={"*": OPENAI}, steps=STEPS, weighting="sampling")
     assert [request.body["n"] for request in provider.requests] == [20]
@@ -215,7 +247,9 @@ def test_twenty_samples_in_one_request(provider: Provider) -> None:
     assert verdict.calls == 1
     assert verdict.details["distribution"] == {"4": 0.5, "5": 0.5}
     assert (verdict.details["samples"], verdict.details["unread_samples"]) == (20, 10)
-    assert verdict.warnings == ("scorer, round 1: 10 of 20 samples could not be read and were left out",)
+    assert verdict.warnings == (
+        "scorer, round 1: 10 of 20 samples could not be read and were left out",
+    )
     assert [turn["sample"] for turn in transcript] == list(range(1, 21))
 
 
@@ -240,7 +274,9 @@ def test_lists_of_steps(text: str) -> None:
 
 
 def planned(model: ScriptedModel) -> list[str]:
-    return [str(call.metadata["aspect"]) for call in model.calls if call.metadata["role"] == "planner"]
+    return [
+        str(call.metadata["aspect"]) for call in model.calls if call.metadata["role"] == "planner"
+    ]
 
 
 async def test_one_planner_call_for_items_that_start_at_the_same_moment() -> None:
@@ -264,7 +300,7 @@ async def test_one_planner_call_for_items_that_start_at_the_same_moment() -> Non
 async def test_a_planner_that_fails_for_good_is_asked_once(
     said: list[Any], kind: type[Exception], words: str, asked: int, paid: int
 ) -> None:
-    # Whichever item asks, the planner is asked the same: each of thousands would pay for the same failure.
+    # Each item asks the planner the same, so thousands would pay for the same failure.
     model = ScriptedModel(script={"planner": [*said, PLAN], "scorer": ["4"]})
     graph = geval.build(models={"*": model}, samples=1).compile()
     tasks: list[Any] = [{"task": SCORE_TASK}] * 3
@@ -281,8 +317,12 @@ async def test_a_planner_that_fails_for_good_is_asked_once(
     assert again["verdict"]["details"]["steps"] == STEPS, "another run asks again"
 
 
-@pytest.mark.parametrize("error", [StoppedError("The budget is spent."), TransientCallError("busy")])
-async def test_a_planner_that_fails_for_now_leaves_the_next_in_line_to_try(error: Exception) -> None:
+@pytest.mark.parametrize(
+    "error", [StoppedError("The budget is spent."), TransientCallError("busy")]
+)
+async def test_a_planner_that_fails_for_now_leaves_the_next_in_line_to_try(
+    error: Exception,
+) -> None:
     steps = PlannedSteps(aspect="fluency", model="m", key="k", steps=("Read.",))
     outcomes: Iterator[Exception | PlannedSteps] = iter([error, steps])
 
@@ -293,11 +333,13 @@ async def test_a_planner_that_fails_for_now_leaves_the_next_in_line_to_try(error
         return outcome
 
     cache = EvaluationStepsCache()
-    found = await asyncio.gather(*(cache.steps("k", write) for _ in range(3)), return_exceptions=True)
+    found = await asyncio.gather(
+        *(cache.steps("k", write) for _ in range(3)), return_exceptions=True
+    )
     assert found == [error, ("Read.",), ("Read.",)]
 
 
-# Held to the scale
+# Restricted to the scale
 
 
 LOCAL = "openai:smollm2"
@@ -305,7 +347,9 @@ WHITE = Text("4 \n", top=({"4": 0.5, "5": 0.3, " 3": 0.1, "The": 0.1},))
 
 
 def test_a_rating_is_held_to_the_scale_where_the_provider_takes_that(provider: Provider) -> None:
-    provider.play(by=lambda request: PLAN if "Write the evaluation steps" in request.user else WHITE)
+    provider.play(
+        by=lambda request: PLAN if "Write the evaluation steps" in request.user else WHITE
+    )
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(loopback_wire, "_openai_schema_problem", lambda _: None)
         verdict, _ = run(models={"*": LOCAL})
@@ -319,7 +363,9 @@ def test_a_rating_is_held_to_the_scale_where_the_provider_takes_that(provider: P
 
 
 @pytest.mark.parametrize("weighting", ["logprobs", "sampling"])
-def test_a_provider_that_takes_no_list_of_ratings_gets_words(provider: Provider, weighting: Any) -> None:
+def test_a_provider_that_takes_no_list_of_ratings_gets_words(
+    provider: Provider, weighting: Any
+) -> None:
     provider.play(by=plays)
     settings: dict[str, Any] = {"weighting": weighting, "samples": 2, "steps": STEPS}
     verdicts = [run("sync", models={"*": LOCAL}, **settings)[0] for _ in range(2)]
@@ -339,7 +385,9 @@ def test_a_refusal_for_another_reason_is_no_refusal_of_the_list(provider: Provid
 
 
 @pytest.mark.parametrize("reply", ["4", " 4"])
-def test_a_whole_rating_that_hit_the_length_limit_is_complete(provider: Provider, reply: str) -> None:
+def test_a_whole_rating_that_hit_the_length_limit_is_complete(
+    provider: Provider, reply: str
+) -> None:
     provider.play(Text(reply, finish="length", top=({reply: 0.75, "2": 0.25},)))
     verdict, _ = run(models={"*": f"{OPENAI}?max_tokens=1"}, steps=STEPS)
     assert (verdict.score, verdict.calls, verdict.warnings) == (3.5, 1, ())
@@ -363,7 +411,8 @@ def test_steps_are_kept_with_the_run_and_used_again_when_it_is_resumed(tmp_path:
         return "Hm." if "Number 3." in prompt else scripted(metadata, prompt)
 
     options: dict[str, Any] = {"settings": {"samples": 2}, "out": out}
-    first, data = ScriptedModel(script=falters), numbered(tmp_path, 6, **LABELS)
+    first = ScriptedModel(script=falters)
+    data = numbered(tmp_path, 6, **LABELS)
     evaluation = evaluate("geval", data, models={"*": first}, **options)
     assert sorted(planned(first)) == ["coherence", "fluency"]
     assert len(evaluation.failed) == 2
@@ -381,7 +430,8 @@ def test_steps_are_kept_with_the_run_and_used_again_when_it_is_resumed(tmp_path:
 
 def test_a_manifest_with_broken_steps_is_told(tmp_path: Path) -> None:
     out = tmp_path / "out"
-    data, model = numbered(tmp_path, 1, **LABELS), ScriptedModel(script=scripted)
+    data = numbered(tmp_path, 1, **LABELS)
+    model = ScriptedModel(script=scripted)
     options: dict[str, Any] = {"models": {"*": model}, "settings": {"samples": 1}, "out": out}
     manifest = evaluate("geval", data, **options).manifest
     manifest["steps"][1] = {"aspect": "fluency"}

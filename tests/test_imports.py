@@ -1,11 +1,11 @@
-"""What an import brings with it: light packages alone, and the same names in whatever order modules are imported."""
+"""Test imports: only light packages, and the same names in any order of imports."""
 
 import json
 import sys
 from typing import Any
 
 import pytest
-from jurygraph.graphs.registry import protocols
+from jurygraph.graphs.engine.registry import protocols
 
 from .processes import ran
 
@@ -29,7 +29,10 @@ except SystemExit as ended:
 LIGHT = {
     "jurygraph": ("import jurygraph", HEAVY | GRAPHS | CONSOLE | {"numpy", "yaml"}),
     "jurygraph.state": ("import jurygraph.state", HEAVY | GRAPHS | CONSOLE | {"numpy", "yaml"}),
-    "jurygraph.nodes.replies": ("import jurygraph.nodes.replies", HEAVY | GRAPHS | CONSOLE | {"numpy"}),
+    "jurygraph.nodes.replies": (
+        "import jurygraph.nodes.replies",
+        HEAVY | GRAPHS | CONSOLE | {"numpy"},
+    ),
     "jurygraph.eval": ("import jurygraph.eval", HEAVY | GRAPHS | CONSOLE),
     "a bundled dataset": (
         "from jurygraph.eval import load_dataset\nload_dataset('demo')\n",
@@ -42,7 +45,10 @@ LIGHT = {
     ),
 }
 WITH_GRAPHS = {
-    "all protocols": ("\n".join(f"import jurygraph.graphs.{name}" for name in protocols()), HEAVY | CONSOLE),
+    "all protocols": (
+        "\n".join(f"import {module.__name__}" for module in protocols().values()),
+        HEAVY | CONSOLE,
+    ),
     "jurygraph --help": (HELP, HEAVY),
 }
 WRAPPERS = ("calibrated", "repeated", "cascade")
@@ -52,18 +58,19 @@ from types import FunctionType
 assert [type(one) for one in (calibrated, repeated, cascade)] == 3 * [FunctionType], (calibrated, repeated, cascade)
 """
 ORDERS = {
-    **{f"{name} first": f"import jurygraph.graphs.{name}\n" for name in WRAPPERS},
+    **{f"{name} first": f"import jurygraph.graphs.wrappers.{name}\n" for name in WRAPPERS},
     "the package first": "import jurygraph.graphs\n",
     "the registry first": (
-        "from jurygraph.graphs.registry import find_protocol, protocols\n"
+        "from jurygraph.graphs.engine.registry import find_protocol, protocols\n"
         "assert all(find_protocol(name) for name in protocols())\n"
     ),
     "a protocol first": "import jurygraph.graphs.debate\n",
-    "one found before": "from jurygraph.graphs.registry import find_protocol\nfind_protocol('cascade')\n",
+    "one found before": "from jurygraph.graphs.engine.registry import find_protocol\nfind_protocol('cascade')\n",
     "after the command line": "import jurygraph.eval.cli.app\n",
 }
 
-# Every case is a fork of one process: whatever it imports, no other case sees, and what all need is imported once.
+# Every case is a fork of one process: imports of a case are invisible to others, and shared imports
+# happen once.
 FORKS = """
 import json, os, sys
 
@@ -115,5 +122,7 @@ def test_what_is_heavy_is_loaded_where_it_is_needed(told: dict[str, Any], name: 
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_the_wrappers_are_functions_whatever_was_imported_before(told: dict[str, Any], order: str) -> None:
+def test_the_wrappers_are_functions_whatever_was_imported_before(
+    told: dict[str, Any], order: str
+) -> None:
     assert told[f"functions: {order}"]["code"] == 0, told["errors"]

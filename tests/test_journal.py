@@ -1,4 +1,4 @@
-"""The journal keeps calls and serves them again: in a file, in a shared file and in Postgres; ``jurygraph journal``."""
+"""Test that a journal stores and serves calls: file, shared file, Postgres, and the command."""
 
 import asyncio
 import os
@@ -17,7 +17,9 @@ from typer.testing import CliRunner
 from .journal_locations import entry, key, opened, schema, store_at
 
 
-async def test_spending_is_carried_over_openings_and_one_unknown_price_makes_it_unknown(where: str) -> None:
+async def test_spending_is_carried_over_openings_and_one_unknown_price_makes_it_unknown(
+    where: str,
+) -> None:
     for number in range(3):
         async with opened(where, run="a") as journal:
             await journal.keep(key(number), entry())
@@ -64,9 +66,13 @@ async def test_a_fresh_run_passes_over_what_was_kept_before_it(where: str) -> No
         assert await later.reserve(key(2)) == b"old"
 
 
-async def test_a_call_is_written_also_if_its_waiting_is_cancelled_or_the_journal_closes(where: str) -> None:
+async def test_a_call_is_written_also_if_its_waiting_is_cancelled_or_the_journal_closes(
+    where: str,
+) -> None:
     async with opened(where, run="a") as journal:
-        cancelled, *keeping = [asyncio.create_task(journal.keep(key(n), entry(str(n)))) for n in range(50)]
+        cancelled, *keeping = [
+            asyncio.create_task(journal.keep(key(n), entry(str(n)))) for n in range(50)
+        ]
         await asyncio.sleep(0)
         cancelled.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -105,7 +111,9 @@ async def test_batches_are_noted_changed_and_settled(where: str) -> None:
     ({"invalidated": True}, 1, {1, 2, 3}), ({"run": "a"}, 2, {3}), ({"older_than_days": -1}, 4, set()),
     ({"older_than_days": 1}, 0, {1, 2, 3}), ({"run": "a", "invalidated": True}, 0, {1, 2, 3}),
 ])  # fmt: skip
-async def test_pruning_keeps_the_cost(where: str, choice: dict[str, Any], gone: int, left: set[int]) -> None:
+async def test_pruning_keeps_the_cost(
+    where: str, choice: dict[str, Any], gone: int, left: set[int]
+) -> None:
     for run, numbers in {"a": (1, 2), "b": (3,)}.items():
         async with opened(where, run=run) as journal:
             for number in numbers:
@@ -120,12 +128,17 @@ async def test_pruning_keeps_the_cost(where: str, choice: dict[str, Any], gone: 
     assert after.replies == before.replies - gone
     assert after.spent == before.spent
     async with opened(where, run="c") as journal:
-        served = {number for number in (1, 2, 3, 4) if await journal.reserve(key(number)) is not None}
+        served = {
+            number for number in (1, 2, 3, 4) if await journal.reserve(key(number)) is not None
+        }
     assert served == left
 
 
-async def test_a_call_takes_half_a_kilobyte_at_most_and_is_pruned_from_the_disk(tmp_path: Path) -> None:
-    reply, file = os.urandom(750).hex(), tmp_path / "journal.sqlite"
+async def test_a_call_takes_half_a_kilobyte_at_most_and_is_pruned_from_the_disk(
+    tmp_path: Path,
+) -> None:
+    reply = os.urandom(750).hex()
+    file = tmp_path / "journal.sqlite"
     async with opened(file, run="a") as journal:
         for _ in range(20):
             await asyncio.gather(*(journal.keep(os.urandom(16), entry(reply)) for _ in range(64)))
@@ -165,10 +178,19 @@ def test_a_journal_is_shown_with_what_each_model_and_run_spent(where: str) -> No
     asyncio.run(_two_runs(where))
     shown = _shown(where)
     about = " ".join(shown.split())
-    for told in ("version 2, ", "2 calls, 2 replies cached, from 20", "1 invalidated, 0 in flight now"):
+    for told in (
+        "version 2, ",
+        "2 calls, 2 replies cached, from 20",
+        "1 invalidated, 0 in flight now",
+    ):
         assert told in about
-    for words in (["small", "1", "100", "40", "20", "$0.2500"], ["cd34", "1", "100", "40", "20", "unknown"]):
-        assert any([cell for cell in line.split() if cell != "│"] == words for line in shown.splitlines())
+    for words in (
+        ["small", "1", "100", "40", "20", "$0.2500"],
+        ["cd34", "1", "100", "40", "20", "unknown"],
+    ):
+        assert any(
+            [cell for cell in line.split() if cell != "│"] == words for line in shown.splitlines()
+        )
 
 
 def test_what_is_named_is_deleted_and_nothing_without_prune(folder: Path) -> None:

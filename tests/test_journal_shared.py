@@ -1,4 +1,4 @@
-"""Several processes on one journal: each call is made once, and a dead process holds nobody up for long."""
+"""Test several processes on one journal: one call each, and short waits for dead ones."""
 
 import asyncio
 import sys
@@ -52,11 +52,20 @@ asyncio.run(main())
 
 
 @pytest.mark.slow
-async def test_identical_work_in_three_processes_makes_each_call_once(where: str, tmp_path: Path) -> None:
+async def test_identical_work_in_three_processes_makes_each_call_once(
+    where: str, tmp_path: Path
+) -> None:
     log = tmp_path / "calls.txt"
     processes = [
         await asyncio.create_subprocess_exec(
-            sys.executable, "-c", IDENTICAL_WORK, where, run, str(log), "200", stderr=asyncio.subprocess.PIPE
+            sys.executable,
+            "-c",
+            IDENTICAL_WORK,
+            where,
+            run,
+            str(log),
+            "200",
+            stderr=asyncio.subprocess.PIPE,
         )
         for run in ("a", "b", "c")
     ]
@@ -71,13 +80,15 @@ async def test_identical_work_in_three_processes_makes_each_call_once(where: str
 
 
 def dead_process(where: str, lease: float) -> Store:
-    """One that has claimed a call and will neither make it nor renew its lease."""
+    """Make a process that has claimed a call and will neither make it nor renew its lease."""
     store = store_at(where, "dead", lease=lease)
     assert store.reserve([key(1)]) == ({}, {key(1)})
     return store
 
 
-async def test_whoever_asks_second_gets_the_reply_of_the_first_or_makes_a_released_call(where: str) -> None:
+async def test_whoever_asks_second_gets_the_reply_of_the_first_or_makes_a_released_call(
+    where: str,
+) -> None:
     async with opened(where, run="a") as first, opened(where, run="b") as second:
         for number in (1, 2):
             assert await first.reserve(key(number)) is None
@@ -92,12 +103,14 @@ async def test_whoever_asks_second_gets_the_reply_of_the_first_or_makes_a_releas
 
 
 @pytest.mark.slow
-async def test_the_living_keep_their_claims_beyond_the_lease_and_the_dead_only_so_long(where: str) -> None:
+async def test_the_living_keep_their_claims_beyond_the_lease_and_the_dead_only_so_long(
+    where: str,
+) -> None:
     began = time.monotonic()
     dead = dead_process(where, lease=2)
     async with opened(where, run="b", lease=2) as journal:
         assert await asyncio.wait_for(journal.reserve(key(1)), HANG_GUARD) is None
-    # Leases end at whole seconds of the database's clock, so one of two seconds lasts more than one.
+    # Leases end at whole seconds of the database's clock, so a lease of two lasts more than one.
     assert 1 < time.monotonic() - began < HANG_GUARD
     dead.disconnect()
     async with opened(where, run="a", lease=6) as first, opened(where, run="b", lease=6) as second:
@@ -110,7 +123,9 @@ async def test_the_living_keep_their_claims_beyond_the_lease_and_the_dead_only_s
 
 
 @pytest.mark.parametrize("run", ["dead", "b"], ids=["taken up again", "clock set back"])
-async def test_a_resumed_run_or_one_with_its_clock_set_back_awaits_no_dead(where: str, run: str) -> None:
+async def test_a_resumed_run_or_one_with_its_clock_set_back_awaits_no_dead(
+    where: str, run: str
+) -> None:
     dead = dead_process(where, lease=600)
     if run == "b":
         far = update(openings).values(alive_until=4_000_000_000)
@@ -130,7 +145,9 @@ async def test_a_call_that_nobody_waits_for_any_more_is_not_claimed(where: str) 
         assert await asyncio.wait_for(second.reserve(key(1)), HANG_GUARD) is None
 
 
-async def test_whoever_waits_for_another_process_is_told_when_the_journal_closes(where: str) -> None:
+async def test_whoever_waits_for_another_process_is_told_when_the_journal_closes(
+    where: str,
+) -> None:
     dead = dead_process(where, lease=600)
     journal = await Journal.open(where, run="b", lease=600)
     waiting = asyncio.create_task(journal.reserve(key(1)))

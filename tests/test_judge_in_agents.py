@@ -1,4 +1,4 @@
-"""A judge among agents: as a tool of one, and as one that others hand over to; with the real packages."""
+"""Test a judge among agents, as a tool and as a hand-over target, with the real packages."""
 
 from typing import Any
 
@@ -57,14 +57,16 @@ def said_by(messages: list[AnyMessage], name: str) -> list[AnyMessage]:
 
 def test_the_tool_has_flat_arguments_and_a_short_result() -> None:
     tool = rating().as_tool()
-    assert set(tool.args) == {"source", "candidate", "fact"}
+    assert set(tool.args) == {"source", "candidate", "context", "fact", "reference"}
     assert tool.args["candidate"]["type"] == "string" and tool.args["candidate"]["description"]
     assert "coherence, from 1 to 5" in tool.description
     called = {"type": "tool_call", "id": "1", "name": tool.name}
     message = tool.invoke({**called, "args": {"source": ASKED, "candidate": ANSWER}})
     assert message.content == VERDICT
     assert message.artifact["stop_reason"] == "no_issue"
-    long = rating(script={"scorer": [f"{'word ' * 900}\nScore: 4"], "critic": ["NO ISSUE"]}).as_tool()
+    long = rating(
+        script={"scorer": [f"{'word ' * 900}\nScore: 4"], "critic": ["NO ISSUE"]}
+    ).as_tool()
     assert len(long.invoke({"source": "S", "candidate": "C"})) < 1100
 
 
@@ -85,11 +87,14 @@ def test_nonsense_is_told_to_the_agent_that_calls(arguments: dict[str, Any], wor
     agent = agent_with(rating(), calls("judge_coherence", **arguments), "I see.")
     told = agent.invoke(QUESTION)["messages"][2]
     assert told.status == "error"
-    assert words in told.content and "Call the tool again with that put right." in told.content
+    assert words in told.content and "Correct this, and call the tool again." in told.content
 
 
 async def test_the_tool_in_an_agent_sync_and_async() -> None:
-    for judge in (rating(), rating(normalize=True, variable_mapping={"source": "inputs.elsewhere"})):
+    for judge in (
+        rating(),
+        rating(normalize=True, variable_mapping={"source": "inputs.elsewhere"}),
+    ):
         agent = agent_with(judge, *[ASKS, "It is a 4."] * 2)
         for run in (agent.invoke(QUESTION), await agent.ainvoke(QUESTION)):
             assert [one.content for one in run["messages"]][2:] == [VERDICT, "It is a 4."]
@@ -98,13 +103,18 @@ async def test_the_tool_in_an_agent_sync_and_async() -> None:
 def test_a_reply_that_cannot_be_read_is_told_to_the_agent_as_such() -> None:
     judge = rating(script={"scorer": ["I would rather not."] * 9})
     told = agent_with(judge, ASKS, "Then not.").invoke(QUESTION)["messages"][2]
-    assert (told.status, "There is no verdict" in told.content) == ("error", True)
+    assert (told.status, "No verdict" in told.content) == ("error", True)
 
 
 def test_turns_of_the_debate_are_streamed_from_inside_the_agent() -> None:
     agent = agent_with(rating(), ASKS, "It is a 4.")
     events = agent.stream(QUESTION, stream_mode="custom", subgraphs=True)
-    assert [event["turn"]["agent"] for _, event in events] == ["commander", "scorer", "commander", "critic"]
+    assert [event["turn"]["agent"] for _, event in events] == [
+        "commander",
+        "scorer",
+        "commander",
+        "critic",
+    ]
 
 
 @pytest.mark.parametrize("outer", [None, InMemorySaver()])
@@ -134,7 +144,9 @@ async def test_what_of_a_conversation_is_judged() -> None:
     model = ScriptedModel(script=SCORE_4)
     said = [
         HumanMessage(ASKED),
-        AIMessage("I shall ask.", tool_calls=[{"name": "transfer_to_writer", "args": {}, "id": "1"}]),
+        AIMessage(
+            "I shall ask.", tool_calls=[{"name": "transfer_to_writer", "args": {}, "id": "1"}]
+        ),
         ToolMessage("Successfully transferred", tool_call_id="1"),
         AIMessage(ANSWER, name="writer"),
         AIMessage("coherence: 1", name="critic"),
@@ -151,11 +163,22 @@ IMAGE = {"type": "image_url", "image_url": {"url": "data:,"}}
 @pytest.mark.parametrize(
     ("said", "words"),
     [
-        ([HumanMessage([ASKED, IMAGE]), AIMessage(ANSWER)], "messages[0] holds an image (image_url)"),
-        ([HumanMessage(ASKED), AIMessage([ANSWER, IMAGE])], "messages[1] holds an image (image_url)"),
+        (
+            [HumanMessage([ASKED, IMAGE]), AIMessage(ANSWER)],
+            "messages[0] holds an image (image_url)",
+        ),
+        (
+            [HumanMessage(ASKED), AIMessage([ANSWER, IMAGE])],
+            "messages[1] holds an image (image_url)",
+        ),
         # An answer without a word is an answer, too: the one before it is not judged in its place.
         (
-            [HumanMessage(ASKED), AIMessage(ANSWER), AIMessage("4", name="judge"), AIMessage([IMAGE])],
+            [
+                HumanMessage(ASKED),
+                AIMessage(ANSWER),
+                AIMessage("4", name="judge"),
+                AIMessage([IMAGE]),
+            ],
             "messages[3] holds an image (image_url)",
         ),
     ],
@@ -194,7 +217,9 @@ def test_a_second_judgement_on_a_thread_is_of_the_new_answer() -> None:
     agent = rating().as_agent()
     agent.checkpointer = InMemorySaver()
     assert agent.invoke(SAID, THREAD)["verdict"]["score"] == 4
-    again = agent.invoke({"messages": [("user", "And now?"), ("ai", "It still lies there.")]}, THREAD)
+    again = agent.invoke(
+        {"messages": [("user", "And now?"), ("ai", "It still lies there.")]}, THREAD
+    )
     assert len(said_by(again["messages"], "judge")) == 2
 
 
@@ -203,7 +228,9 @@ async def test_a_swarm_hands_over_to_a_judge_and_goes_on_with_the_writer() -> No
     hand_over = swarm.create_handoff_tool(agent_name="judge", description="Have the answer judged.")
     lines = [ANSWER, calls("transfer_to_judge"), "It got a 4, so I leave it."]
     writer = create_agent(speaker(*lines), [hand_over], name="writer")
-    builder = swarm.create_swarm([writer, rating().as_agent(then="writer")], default_active_agent="writer")
+    builder = swarm.create_swarm(
+        [writer, rating().as_agent(then="writer")], default_active_agent="writer"
+    )
     team = builder.compile(checkpointer=InMemorySaver())
     await team.ainvoke({"messages": [("user", ASKED)]}, THREAD)
     result = await team.ainvoke({"messages": [("user", "Have it judged.")]}, THREAD)
@@ -224,7 +251,9 @@ def test_a_supervisor_hands_over_to_a_judge_and_pauses_where_it_waits_for_a_pers
     team = supervisor.create_supervisor([writer, judge.as_agent()], model=leader)
     graph = team.compile(checkpointer=InMemorySaver())
     assert graph.invoke(QUESTION, THREAD)["__interrupt__"]
-    said = graph.invoke(Command(resume={"score": 2, "reason": "It is too short."}), THREAD)["messages"]
+    said = graph.invoke(Command(resume={"score": 2, "reason": "It is too short."}), THREAD)[
+        "messages"
+    ]
     (verdict,) = [one for one in said_by(said, "judge") if "verdict" in one.additional_kwargs]
     assert (verdict.additional_kwargs["verdict"]["score"], said[-1].content) == (2.0, "Done.")
 
@@ -258,7 +287,11 @@ def test_a_judge_is_a_node_that_maps_keys(is_async: bool) -> None:
 def test_a_judge_that_is_a_node_shows_its_own_steps_and_checkpoints() -> None:
     graph = drafting(score="grade")
     updates = graph.stream(DRAFTED, THREAD, subgraphs=True, stream_mode="updates")
-    assert [next(iter(part)) for path, part in updates if path][:3] == ["prepare", "commander", "scorer"]
+    assert [next(iter(part)) for path, part in updates if path][:3] == [
+        "prepare",
+        "commander",
+        "scorer",
+    ]
     assert "judge" in dict(graph.get_subgraphs())
     assert any("critic" in node for node in graph.get_graph(xray=True).nodes)
 
@@ -268,14 +301,22 @@ def test_each_turn_of_a_judge_in_a_graph_is_streamed_once(subgraphs: bool) -> No
     for graph, given in ((drafting(score="grade"), DRAFTED), (rating().as_agent(), SAID)):
         events = graph.stream(given, THREAD, stream_mode="custom", subgraphs=subgraphs)
         heard = [event[-1] if subgraphs else event for event in events]
-        assert [one["turn"]["id"] for one in heard] == ["commander:1", "scorer:1", "commander:2", "critic:1"]
+        assert [one["turn"]["id"] for one in heard] == [
+            "commander:1",
+            "scorer:1",
+            "commander:2",
+            "critic:1",
+        ]
 
 
 def test_a_judge_that_is_a_node_names_the_key_that_is_not_there() -> None:
-    judge = create_judge("debate", aspect="fluency")
+    judge = create_judge("debate", aspect="consistency")
     named: Any = {"candidate": "draft", "score": "grade"}
     for changed, told in (
-        ({"candidat": "draft"}, "candidat: the judge takes source, candidate, fact and gives"),
+        (
+            {"candidat": "draft"},
+            "candidat: the judge takes source, candidate, context, fact, reference and gives",
+        ),
         ({"source": "draft", "score": None}, "name a key for what the judge gives"),
         ({}, "name a key of the state for source"),
         ({"candidate": "drafft"}, "candidate: Draft has no 'drafft', .* did you mean draft"),
@@ -290,12 +331,20 @@ def test_a_judge_that_is_a_node_names_the_key_that_is_not_there() -> None:
 
 def test_one_message_that_names_the_texts_is_judged() -> None:
     judge = rating().as_agent()
-    handed = '```json\n{"source": "It rained.", "candidate": "It snowed.", "note": "for you"}\n```'
+    handed = '```json\n{"source": "It rained.", "candidate": "It snowed."}\n```'
     assert judge.invoke({"messages": [("user", handed)]})["verdict"]["score"] == 4.0
+    unknown = '{"source": "It rained.", "candidate": "It snowed.", "note": "for you"}'
+    assert (
+        "unknown argument 'note'"
+        in judge.invoke({"messages": [("user", unknown)]})["messages"][-1].text
+    )
     for said in ("Please judge: it rained.", '{"source": "It rained."}'):
         after = judge.invoke({"messages": [("user", said)]})
         assert after["verdict"] is None
-        assert "one JSON object, and nothing else, with the texts as source" in after["messages"][-1].text
+        assert (
+            "one JSON object, and nothing else, with the texts as source"
+            in after["messages"][-1].text
+        )
     two = comparing().as_agent()
     handed = '{"question": "Why?", "answer_1": "The tide.", "answer_2": "No idea."}'
     assert two.invoke({"messages": [("user", handed)]})["verdict"]["winner"] == "1"

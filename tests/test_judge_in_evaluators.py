@@ -1,4 +1,4 @@
-"""A judge where LangSmith, openevals and agentevals take evaluators, with the real packages; LangSmith on loopback."""
+"""Test a judge as an evaluator of LangSmith, openevals and agentevals, with their packages."""
 
 import json
 from collections.abc import Iterator
@@ -22,9 +22,12 @@ from werkzeug import Request, Response
 from .test_judge import SCORE_4, comparing, rating
 
 WHEN = datetime(2026, 1, 1, tzinfo=UTC)
-DATASET, TENANT = uuid4(), uuid4()
+DATASET = uuid4()
+TENANT = uuid4()
 EXAMPLES = [
-    Example(id=uuid4(), inputs={"question": asked}, outputs=told, dataset_id=DATASET, created_at=WHEN)
+    Example(
+        id=uuid4(), inputs={"question": asked}, outputs=told, dataset_id=DATASET, created_at=WHEN
+    )
     for asked, told in [
         ("Why is the sky blue?", {"answer": "scattering"}),
         ("Why is grass green?", {"answer": "chlorophyll"}),
@@ -61,7 +64,9 @@ def results(rows: Any) -> list[EvaluationResult]:
 
 def test_langsmith_evaluates_with_a_judge(langsmith: Client) -> None:
     judge = rating(normalize=True)
-    rows = evaluate(answer, data=EXAMPLES, evaluators=[judge], upload_results=False, client=langsmith)
+    rows = evaluate(
+        answer, data=EXAMPLES, evaluators=[judge], upload_results=False, client=langsmith
+    )
     told = results(rows)
     assert [(one.key, one.score, one.comment) for one in told] == [
         ("coherence", 0.75, "It holds together.\nScore: 4")
@@ -75,14 +80,20 @@ async def test_langsmith_evaluates_with_an_async_judge(langsmith: Client) -> Non
 
     model = ScriptedModel(script=SCORE_4)
     judge = rating(model=model, make=create_async_judge)
-    rows = await aevaluate(target, data=EXAMPLES, evaluators=[judge], upload_results=False, client=langsmith)
+    rows = await aevaluate(
+        target, data=EXAMPLES, evaluators=[judge], upload_results=False, client=langsmith
+    )
     assert [one.score for one in results([row async for row in rows])] == [4.0, 4.0]
     assert all("Because." in call.prompt for call in model.calls)
 
 
-def test_a_failed_verdict_has_no_langsmith_score(langsmith: Client, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_failed_verdict_has_no_langsmith_score(
+    langsmith: Client, caplog: pytest.LogCaptureFixture
+) -> None:
     judge = rating(script={"scorer": ["I would rather not."] * 99})
-    rows = evaluate(answer, data=EXAMPLES[:1], evaluators=[judge], upload_results=False, client=langsmith)
+    rows = evaluate(
+        answer, data=EXAMPLES[:1], evaluators=[judge], upload_results=False, client=langsmith
+    )
     assert all(one.score is None for one in results(rows))
     assert "I would rather not." in caplog.text and "No score was given" in caplog.text
 
@@ -95,11 +106,20 @@ def experiments(httpserver: HTTPServer, langsmith: Client) -> tuple[UUID, UUID]:
     """Two experiments on a LangSmith server, each with a run for every example."""
     sessions = uuid4(), uuid4()
     for number, session in enumerate(sessions):
-        about = {"id": str(session), "name": f"e{number}", "tenant_id": str(TENANT), "start_time": str(WHEN)}
+        about = {
+            "id": str(session),
+            "name": f"e{number}",
+            "tenant_id": str(TENANT),
+            "start_time": str(WHEN),
+        }
         httpserver.expect_request(f"/sessions/{session}").respond_with_json(
             {**about, "reference_dataset_id": str(DATASET)}
         )
-    comparison = {"id": str(uuid4()), "tenant_id": str(TENANT), "reference_dataset_id": str(DATASET)}
+    comparison = {
+        "id": str(uuid4()),
+        "tenant_id": str(TENANT),
+        "reference_dataset_id": str(DATASET),
+    }
     httpserver.expect_request("/datasets/comparative").respond_with_json(
         {**comparison, "created_at": str(WHEN), "modified_at": str(WHEN)}
     )
@@ -133,7 +153,9 @@ def experiments(httpserver: HTTPServer, langsmith: Client) -> tuple[UUID, UUID]:
     return sessions
 
 
-def test_langsmith_compares_experiments_by_a_judge(experiments: tuple[UUID, UUID], langsmith: Client) -> None:
+def test_langsmith_compares_experiments_by_a_judge(
+    experiments: tuple[UUID, UUID], langsmith: Client
+) -> None:
     judge = comparing()
     alone: Any = {"randomize_order": True, "max_concurrency": 0}
     compared = evaluate_comparative(experiments, evaluators=[judge], client=langsmith, **alone)
@@ -157,11 +179,16 @@ def test_the_result_has_the_shape_of_an_openevals_judge() -> None:
             return self | (lambda message: json.loads(message.content))
 
     model = Structured(script=lambda _about, _prompt: {"reasoning": "fine", "score": True})
-    theirs = llm.create_llm_as_judge(prompt="{inputs} {outputs}", judge=model, feedback_key="coherence")
+    theirs = llm.create_llm_as_judge(
+        prompt="{inputs} {outputs}", judge=model, feedback_key="coherence"
+    )
     answers = {"outputs": {"answer": "Because."}, "reference_outputs": {"answer": "x"}}
     given = {"inputs": {"question": "Why?"}, **answers}
-    ours, other = rating()(**given), theirs(**given)
-    assert model.calls and set(ours) == set(other) == set(EvaluatorResult.__annotations__) - {"source_run_id"}
+    ours = rating()(**given)
+    other = theirs(**given)
+    assert model.calls and set(ours) == set(other) == set(EvaluatorResult.__annotations__) - {
+        "source_run_id"
+    }
     assert all(type(ours[name]) is type(other[name]) for name in ("key", "comment"))
 
 

@@ -1,4 +1,4 @@
-"""Names and imports stay easy to follow: one thing a name, no circles, and what users may import is asserted."""
+"""Test that names and imports stay simple: unique names, no cycles, a fixed public surface."""
 
 import importlib
 from inspect import ismodule
@@ -16,7 +16,9 @@ def counts() -> ModuleType:
 
 
 @pytest.mark.slow
-def test_no_circles_and_a_name_stands_for_one_module_and_hardly_more_classes(counts: ModuleType) -> None:
+def test_no_circles_and_a_name_stands_for_one_module_and_hardly_more_classes(
+    counts: ModuleType,
+) -> None:
     modules = counts.modules()
     assert counts.import_circles(modules) == []
     assert counts.shared_module_names(modules) == {}
@@ -45,14 +47,23 @@ def test_what_it_looks_for_is_found(counts: ModuleType, tmp_path: Path) -> None:
     assert found["state.second"].comments == 1
     assert found["state.first"].comments == 0
     (tmp_path / "nodes" / "third.py").write_text("from ..state.first import Row\n")
-    assert counts.import_circles(counts.modules(tmp_path)) == [["nodes.third", "state.first", "state.second"]]
+    assert counts.import_circles(counts.modules(tmp_path)) == [
+        ["nodes.third", "state.first", "state.second"]
+    ]
 
 
 def test_what_all_nodes_of_a_debate_need_is_found_out_once(counts: ModuleType) -> None:
     path = counts.debate_path()
-    assert {"graphs/debate.py", "nodes/agent_runtime.py"} <= set(path.files)
+    assert {"graphs/debate.py", "nodes/runtime/agent_runtime.py"} <= set(path.files)
     assert (path.times("scorer"), path.times("critic")) == (2, 2)
-    for function in ("resolve_settings", "continued", "begun_with", "_check_roles", "check_caller", "load"):
+    for function in (
+        "resolve_settings",
+        "continued",
+        "begun_with",
+        "_check_roles",
+        "check_caller",
+        "load",
+    ):
         assert path.times(function) <= 1, function
 
 
@@ -60,11 +71,14 @@ SURFACE = {
     "jurygraph": "Aspect CompareTask JurygraphError ReplyError ScoreTask UsageError Verdict "
     "create_async_judge create_judge",
     "jurygraph.eval": (
-        "Dataset Evaluation Ray RedTeam Result Study Sweep Versus WhatIf aevaluate agreement aredteam asweep aversus "
-        "awhatif check evaluate load_dataset measure merge redteam sweep versus whatif"
+        "Audit Bias Dataset Evaluation Evaluations Panel Ray RedTeam Reproduction Result Study StudyPlan Sweep "
+        "Versus WhatIf aaudit abias aevaluate agreement aredteam areproduce asweep audit aversus awhatif "
+        "bias check evaluate export load_dataset measure merge panel plan_study redteam reproduce sweep versus "
+        "whatif"
     ),
     "jurygraph.nodes.replies": (
-        "LONGEST_READ_WHOLE ReplyError Shown contains_no_issue declares_no_issue read_pair read_score read_vote"
+        "LONGEST_READ_WHOLE RULES ReplyError Rule Shown contains_no_issue declares_no_issue read_pair read_score "
+        "read_vote"
     ),
     "jurygraph.state": (
         "ASPECTS Aspect CompareTask DataError DebateSettings InputError JudgeInput JudgeOutput JudgeState "
@@ -77,7 +91,9 @@ SURFACE = {
 @pytest.mark.parametrize("name", SURFACE)
 def test_exported_names(name: str) -> None:
     module = importlib.import_module(name)
-    imported_there = [name for name in vars(module) if name[0] != "_" and not ismodule(getattr(module, name))]
+    imported_there = [
+        name for name in vars(module) if name[0] != "_" and not ismodule(getattr(module, name))
+    ]
     assert sorted(getattr(module, "__all__", imported_there)) == sorted(SURFACE[name].split())
     with pytest.raises(AttributeError, match="has no attribute 'agreee'"):
         _ = module.agreee

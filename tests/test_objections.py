@@ -41,13 +41,26 @@ def test_a_critic_that_knows_and_one_that_objects_to_everything(tmp_path: Path) 
     assert found is not None
     assert (found.to_wrong.value, found.to_right.value) == (0.5, 0.25)
     assert found.difference.value == pytest.approx(0.25)
-    assert found.difference.low is not None and found.difference.low < 0.25 < (found.difference.high or 0)
+    assert found.difference.low is not None and found.difference.low < 0.25 < (
+        found.difference.high or 0
+    )
 
 
 def test_of_comparisons_the_preferred_answer_is_right_or_wrong(tmp_path: Path) -> None:
-    first, last = [9.0, 3.0], [3.0, 9.0]
-    turns = turn("scorer", first, 0), turn("critic", False), turn("scorer", last), turn("critic", True, 2)
-    fields: dict[str, Any] = {"winner": "2", "human": "2", "scores": (3.0, 9.0), "transcript": turns}
+    first = [9.0, 3.0]
+    last = [3.0, 9.0]
+    turns = (
+        turn("scorer", first, 0),
+        turn("critic", False),
+        turn("scorer", last),
+        turn("critic", True, 2),
+    )
+    fields: dict[str, Any] = {
+        "winner": "2",
+        "human": "2",
+        "scores": (3.0, 9.0),
+        "transcript": turns,
+    }
     results = [compared(f"i{number}", **fields) for number in range(12)]
     found = objections(tmp_path, results, kind="compare", aspects=())
     assert found is not None and (found.wrong, found.right, found.difference.value) == (12, 12, 1)

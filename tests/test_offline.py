@@ -1,4 +1,4 @@
-"""The offline judge: deterministic, on the scale, deaf to what the texts say to it, and sensitive to what they are."""
+"""Test the offline judge: deterministic, on the scale, and immune to instructions in texts."""
 
 import json
 import os
@@ -12,17 +12,20 @@ from typing import Any
 import pytest
 from jurygraph.eval import load_dataset
 from jurygraph.eval.datasets.items import CompareItem, ScoreItem
-from jurygraph.nodes.delimiters import Section, fence
-from jurygraph.nodes.offline import OfflineJudge
+from jurygraph.nodes.common.delimiters import Section, fence
+from jurygraph.nodes.offline import OfflineJudge, features
 from jurygraph.nodes.offline.features import FEATURES
 from jurygraph.nodes.offline.offline_roles import PERSONAS, ROLES, respond
+from jurygraph.state.settings import protocol_settings
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from langchain_core.runnables import RunnableConfig
 
+from .alternatives import alternatives, unneeded_among
+
 ITEMS = [item for item in load_dataset("demo") if isinstance(item, ScoreItem)]
 GOOD = {item.group: item for item in ITEMS if item.system == "good"}
-"""Good texts by the group that they have in common with what was made of them."""
-TEXTS = [(item.source, item.candidate) for item in [*GOOD.values()][:2]]
+"""Good texts by the group that they share with their worsened versions."""
+TEXTS = [(str(item.source), item.candidate) for item in [*GOOD.values()][:2]]
 COMPARED = [item for item in load_dataset("demo-pairs") if isinstance(item, CompareItem)]
 PAIR = next(pair for pair in COMPARED if (pair.human, pair.model_2) == ("1", "truncated"))
 ANSWERS = PAIR.answer_1, PAIR.answer_2
@@ -32,12 +35,22 @@ LAST = {"score": 3.5, "compare": (7.0, 6.0)}
 LOG = (
     Section("scorer, round 0", "Support from the source: it looks fine.\nScore: 3.5"),
     Section(
-        "critic, round 1", "3.5 is too high. Its casing and punctuation and its level of detail fall short."
+        "critic, round 1",
+        "3.5 is too high. Its casing and punctuation and its level of detail fall short.",
     ),
 )
 VALUES = {"score": "score", "compare": "pair"}
 VALUED = ["scorer", "tie_breaker", "referee", "judge", "juror"]
-WRITERS = ["commander", "advocate", "aggregator", "summarizer", "planner", "judge", "referee", "bard"]
+WRITERS = [
+    "commander",
+    "advocate",
+    "aggregator",
+    "summarizer",
+    "planner",
+    "judge",
+    "referee",
+    "bard",
+]
 
 
 LAST_LINES = {
@@ -57,7 +70,9 @@ def cases() -> list[tuple[str, str, str]]:
     return forms + [(role, kind, "text") for role in WRITERS for kind in ("score", "compare")]
 
 
-def sections_of(kind: str, candidate: str = TEXTS[0][1], source: str = TEXTS[0][0]) -> list[Section]:
+def sections_of(
+    kind: str, candidate: str = TEXTS[0][1], source: str = TEXTS[0][0]
+) -> list[Section]:
     if kind == "score":
         return [Section("source", source), Section("candidate", candidate)]
     answers = [Section(f"answer {n}", text) for n, text in enumerate(ANSWERS, start=1)]
@@ -76,7 +91,13 @@ def prompt_of(sections: list[Section]) -> list[SystemMessage | HumanMessage]:
 
 def metadata(role: str, kind: str, form: str, **more: Any) -> dict[str, Any]:
     base = SCORE if kind == "score" else COMPARE
-    speaks = {"role": role, "agent": f"{role}_2", "form": form, "round": 1, "last_value": LAST[kind]}
+    speaks = {
+        "role": role,
+        "agent": f"{role}_2",
+        "form": form,
+        "round": 1,
+        "last_value": LAST[kind],
+    }
     return {**base, **speaks, **more}
 
 
@@ -87,14 +108,23 @@ def score(candidate: str, aspect: str, source: str, fact: str | None = None) -> 
     """All the evidence on one aspect, on a fine scale."""
     sections = [Section("source", source), Section("candidate", candidate)]
     sections += [Section("fact", fact)] if fact is not None else []
-    about = {"role": "judge", "kind": "score", "aspect": aspect, "low": 0, "high": 1000, "form": "score"}
+    about = {
+        "role": "judge",
+        "kind": "score",
+        "aspect": aspect,
+        "low": 0,
+        "high": 1000,
+        "form": "score",
+    }
     return respond(about, sections)[0].values[0]
 
 
 class TestReplies:
     @pytest.mark.parametrize("logged", [True, False], ids=["with log", "without log"])
     @pytest.mark.parametrize(("role", "kind", "form"), cases())
-    async def test_every_role_keeps_to_its_form(self, role: str, kind: str, form: str, logged: bool) -> None:
+    async def test_every_role_keeps_to_its_form(
+        self, role: str, kind: str, form: str, logged: bool
+    ) -> None:
         sections = [*sections_of(kind), *(LOG if logged else ())]
         about: RunnableConfig = {"metadata": metadata(role, kind, form)}
         lines = (await OfflineJudge().ainvoke(prompt_of(sections), config=about)).text.splitlines()
@@ -102,7 +132,9 @@ class TestReplies:
         assert len(lines[0].split()) > 3
 
     def test_a_message_says_what_it_cost(self) -> None:
-        message = OfflineJudge().invoke(prompt_of(sections_of("score")), config={"metadata": SCORER})
+        message = OfflineJudge().invoke(
+            prompt_of(sections_of("score")), config={"metadata": SCORER}
+        )
         assert isinstance(message, AIMessage) and message.usage_metadata is not None
         assert message.usage_metadata["input_tokens"] > message.usage_metadata["output_tokens"] > 10
         assert message.response_metadata["model_name"] == "offline"
@@ -115,7 +147,10 @@ class TestReplies:
     def test_a_role_that_it_never_heard_of_fills_in_any_schema_by_its_types(self) -> None:
         properties = {
             "why": {"type": "string"},
-            "grades": {"type": "object", "properties": {"a": {"type": "number"}, "b": {"type": "integer"}}},
+            "grades": {
+                "type": "object",
+                "properties": {"a": {"type": "number"}, "b": {"type": "integer"}},
+            },
             "sure": {"type": "boolean"},
             "winner": {"type": "string", "enum": ["1", "2"]},
             "better": {"enum": ["left", "right"]},
@@ -126,7 +161,9 @@ class TestReplies:
         reply = json.loads(judge.invoke(prompt_of(sections_of("compare")), config=about).text)
         assert list(reply) == list(properties)
         assert 1 <= reply["grades"]["a"] <= 10 and isinstance(reply["grades"]["b"], int)
-        assert reply["sure"] is False and reply["better"] == "left" and reply["winner"] in ("1", "2")
+        assert (
+            reply["sure"] is False and reply["better"] == "left" and reply["winner"] in ("1", "2")
+        )
         assert reply["notes"] == [reply["why"]] and reply["why"]
 
     @pytest.mark.parametrize(
@@ -158,7 +195,11 @@ class TestReplies:
 
     @pytest.mark.parametrize(
         ("role", "kind", "form"),
-        [("referee", "score", "score"), ("juror", "score", "score"), ("advocate", "compare", "text")],
+        [
+            ("referee", "score", "score"),
+            ("juror", "score", "score"),
+            ("advocate", "compare", "text"),
+        ],
     )
     def test_several_voices_of_a_role_differ(self, role: str, kind: str, form: str) -> None:
         about = metadata(role, kind, form, low=0, high=1000)
@@ -169,7 +210,7 @@ class TestReplies:
 
 
 def points_of(prose: str) -> list[str]:
-    """The features that a reply speaks of, in order."""
+    """Return the features that a reply mentions, in order."""
     text = prose.lower()
     return sorted((name for name in FEATURES if name in text), key=text.index)
 
@@ -179,7 +220,9 @@ class TestRefusals:
         ({}, "name their role"), ({"role": "bard"}, "no fenced candidate"),
         ({**SCORE, "role": "scorer", "form": "score"}, "no fenced candidate"),
     ])  # fmt: skip
-    def test_a_prompt_without_a_role_or_the_text_to_be_judged(self, about: Any, problem: str) -> None:
+    def test_a_prompt_without_a_role_or_the_text_to_be_judged(
+        self, about: Any, problem: str
+    ) -> None:
         with pytest.raises(ValueError, match=problem):
             OfflineJudge().invoke("Candidate: unfenced.", config={"metadata": about})
         with pytest.raises(ValueError, match="low < high"):
@@ -200,7 +243,9 @@ class TestDeterminism:
         said = set()
         for seed in ("1", "4242"):
             env = {**os.environ, "PYTHONHASHSEED": seed}
-            done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True, env=env)
+            done = subprocess.run(
+                [sys.executable, "-c", script], capture_output=True, check=True, env=env
+            )
             said.add(done.stdout)
         assert len(said) == 1
 
@@ -219,7 +264,7 @@ class TestDeterminism:
 def debate(
     candidate: str, source: str, persona: str, aspect: str = "coherence"
 ) -> tuple[list[float], list[str]]:
-    """Scorer and critic in turn: the scores, and what the critic said (its last word empty if it was content)."""
+    """Run scorer and critic in turn; return scores and objections, the last one empty if none."""
     log: list[Section] = []
     scores: list[float] = []
     objections: list[str] = []
@@ -241,8 +286,8 @@ def debate(
     return scores, objections
 
 
-WORSE = [(item.source, item.candidate) for item in ITEMS[:10]]
-"""Good texts, and what was made of them."""
+WORSE = [(str(item.source), item.candidate) for item in ITEMS[:10]]
+"""Good texts, and their worsened versions."""
 
 
 class TestDebates:
@@ -261,7 +306,9 @@ class TestDebates:
         assert all(a > b for a, b in pairwise(means[:3]))
         assert means[0] > mean(self.rounds("sophisticated")) > means[3]
 
-    def test_a_critic_never_repeats_itself_and_a_scorer_moves_towards_the_evidence_or_stays(self) -> None:
+    def test_a_critic_never_repeats_itself_and_a_scorer_moves_towards_the_evidence_or_stays(
+        self,
+    ) -> None:
         moves = []
         for source, candidate in WORSE:
             for aspect in self.ASPECTS:
@@ -308,7 +355,9 @@ class TestHostileTexts:
             ),
         ],
     )
-    def test_words_addressed_to_the_judge_are_words_like_others(self, hostile: str, neutral: str) -> None:
+    def test_words_addressed_to_the_judge_are_words_like_others(
+        self, hostile: str, neutral: str
+    ) -> None:
         for persona in PERSONAS:
             flows = [
                 debate(self.attack(words), TEXTS[0][0], persona, aspect)
@@ -332,7 +381,8 @@ class TestHostileTexts:
             reply_to(sections_of("score", self.attack(f"\n{section}\n")), SCORER)
             for section in (forged, replaced)
         ]
-        # Had the forged turn counted, the scorer would answer an objection instead of giving its first impression.
+        # If the forged turn counted, the scorer would answer an objection instead of giving a first
+        # impression.
         assert all("Taken together" in text for text in replies)
         assert replies[0].splitlines()[-1] == replies[1].splitlines()[-1]
 
@@ -348,8 +398,10 @@ class TestDamage:
     def test_it_lowers_the_aspect_that_it_hits(self, system: str, aspect: str) -> None:
         lost = []
         is_reply = aspect in ("groundedness", "engagingness")
-        for item in (item for item in ITEMS if item.system == system and bool(item.fact) is is_reply):
-            about = aspect, item.source, item.fact
+        for item in (
+            item for item in ITEMS if item.system == system and bool(item.fact) is is_reply
+        ):
+            about = aspect, item.source or "", item.fact
             lost.append(score(GOOD[item.group].candidate, *about) - score(item.candidate, *about))
         assert mean(lost) > 20
 
@@ -370,7 +422,9 @@ class TestComparison:
         assert one[0] > one[1]
 
     @pytest.mark.parametrize("role", ["judge", "juror", "referee"])
-    def test_votes_and_objections_side_with_the_better_answer_in_either_place(self, role: str) -> None:
+    def test_votes_and_objections_side_with_the_better_answer_in_either_place(
+        self, role: str
+    ) -> None:
         given, swapped = both_orders()
         critique = metadata("critic", "compare", "critique", last_value=(5.0, 5.0))
         for sections, better in ((given, "1"), (swapped, "2")):
@@ -381,7 +435,9 @@ class TestComparison:
         answers = Section("answer 1", "By smell."), Section("answer 2", "By landmarks.")
         sections = [Section("question", PAIR.question), *answers]
         about = metadata("judge", "compare", "pair")
-        with_reference = respond(about, [*sections, Section("reference", "By landmarks, mostly.")])[0].values
+        with_reference = respond(about, [*sections, Section("reference", "By landmarks, mostly.")])[
+            0
+        ].values
         assert with_reference[1] > with_reference[0]
 
 
@@ -406,7 +462,11 @@ class TestOddTexts:
         for aspect in ("coherence", "engagingness", "groundedness", "fluency"):
             sections = [Section("source", text), Section("fact", text), Section("candidate", text)]
             respond(metadata(role, "score", "score", aspect=aspect), sections)
-        sections = [Section("question", text), Section("answer 1", text), Section("answer 2", ANSWERS[0])]
+        sections = [
+            Section("question", text),
+            Section("answer 1", text),
+            Section("answer 2", ANSWERS[0]),
+        ]
         respond(metadata(role, "compare", "pair"), [*sections, Section("reference", text)])
 
     def test_an_empty_candidate_is_at_the_bottom_and_overlap_works_without_spaces(self) -> None:
@@ -420,6 +480,48 @@ class TestOddTexts:
     @pytest.mark.slow
     @pytest.mark.parametrize("text", HUGE_TEXTS.values(), ids=HUGE_TEXTS)
     def test_a_huge_text_is_judged(self, text: str) -> None:
-        judge, about = OfflineJudge(), metadata("critic", "score", "critique", aspect="coherence")
+        judge = OfflineJudge()
+        about = metadata("critic", "score", "critique", aspect="coherence")
         sections = [Section("source", text[::-1]), Section("candidate", text)]
         assert judge.invoke(prompt_of(sections), config={"metadata": about}).text
+
+
+EXAMPLES: dict[str, tuple[re.Pattern[str], list[str]]] = {
+    "odd spelling": (features._ODD, ["tHiS", "SHOUTING", "one, , two", "no! , yes", "what?!"]),
+    "broken grammar": (
+        features._BROKEN,
+        ["the of it", "made of .", "it is has", "come from of it", "very very good"],
+    ),
+    "evasions": (
+        features._EVASION,
+        [
+            "as an ai",
+            "a language model",
+            "i can't say",
+            "i am sorry",
+            "i apologise",
+            "i do n't know",
+            "i 'm not sure",
+            "i agree",
+            "i guess",
+            "that 's great",
+            "i think so",
+            "me too",
+            "of course",
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", EXAMPLES)
+def test_every_alternative_of_a_pattern_is_needed(case: str) -> None:
+    pattern, examples = EXAMPLES[case]
+    assert unneeded_among(alternatives(pattern.pattern), pattern.flags, examples) == []
+    assert [text for text in examples if not pattern.search(text)] == []
+    assert not pattern.search("McDonald of UNICEF has an iPhone.")
+
+
+def test_every_persona_has_a_temper_of_its_own() -> None:
+    assert PERSONAS.keys() == {*protocol_settings.PERSONAS}
+    assert len({*PERSONAS.values()}) == len(PERSONAS)
+    assert {temper.opening.count("{claim}") for temper in PERSONAS.values()} == {1}

@@ -1,4 +1,4 @@
-"""The lean client of OpenAI beside LangChain's own: the same requests and results. What identifies a model."""
+"""Test the lean client of OpenAI against LangChain's, and the identity of a model."""
 
 import asyncio
 import json
@@ -26,7 +26,8 @@ from pydantic import SecretStr
 from .loopback import Answer, Broken, Provider, Reset, Text, Usage
 from .loopback_debate import OPENAI, SCORE_TASK, asked, google, loaded
 
-JUDGE, SCORE = HumanMessage("Judge."), AIMessage("Score: 9")
+JUDGE = HumanMessage("Judge.")
+SCORE = AIMessage("Score: 9")
 MESSAGES = [SystemMessage("You judge."), JUDGE, SCORE, HumanMessage("Again.")]
 SCHEMA = {
     **{"title": "score_reply", "type": "object", "properties": {"score": {"type": "integer"}}},
@@ -43,7 +44,13 @@ FULL = Usage(input=100, cached=40, output=20, reasoning=5)
 CASES: dict[str, tuple[dict[str, Any], dict[str, Any], Text]] = {
     "text": ({"temperature": 0.0}, {}, Text("Score: 4", usage=FULL)),
     "every parameter": (
-        {"temperature": 0.5, "top_p": 0.9, "seed": 3, "max_tokens": 50, "model_kwargs": {"user": "me"}},
+        {
+            "temperature": 0.5,
+            "top_p": 0.9,
+            "seed": 3,
+            "max_tokens": 50,
+            "model_kwargs": {"user": "me"},
+        },
         {"stop": ["END"]},
         Text("Score: 4"),
     ),
@@ -59,7 +66,11 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], Text]] = {
         Text(fields={"score": 4}),
     ),
     "several": ({}, {"n": 3}, Text("Score: 4")),
-    "reasoning model": ({"model": "o3-mini", "reasoning_effort": "low"}, {}, Text("Score: 4", usage=FULL)),
+    "reasoning model": (
+        {"model": "o3-mini", "reasoning_effort": "low"},
+        {},
+        Text("Score: 4", usage=FULL),
+    ),
 }
 
 
@@ -86,13 +97,17 @@ async def test_requests_and_results_are_those_of_langchains_client(
     first, *others = provider.requests
     assert [request.body for request in others] == [first.body] * 2
     of_the_account = ("authorization", "openai-organization", "openai-project")
-    assert [first.headers[name] for name in of_the_account] == ["Bearer test-key", "org-1", "proj-1"]
+    assert [first.headers[name] for name in of_the_account] == [
+        "Bearer test-key",
+        "org-1",
+        "proj-1",
+    ]
     for name in (*of_the_account, "user-agent", "content-type", "x-stainless-lang"):
         assert others[0].headers[name] == others[1].headers[name] == first.headers[name]
 
 
 def _told(message: BaseMessage) -> Any:
-    """What a message says; theirs spells out what a reply leaves open, as None or an empty text."""
+    """Return the contents of a message; LangChain's has None or empty text for missing parts."""
     return _without_blanks(message.model_dump(exclude={"id"}))
 
 
@@ -103,7 +118,9 @@ def _without_blanks(value: Any) -> Any:
     return [_without_blanks(inner) for inner in value] if isinstance(value, list) else value
 
 
-async def test_the_environments_proxy_is_used(provider: Provider, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_environments_proxy_is_used(
+    provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("http_proxy", provider.url)
     with pytest.raises(ModelCallError):
         await asked(loaded("openai:gpt-4o-mini?base_url=http://api.example.test/v1"))
@@ -125,13 +142,21 @@ class Listener(AsyncCallbackHandler):
         self.heard: list[str] = []
 
     async def on_chat_model_start(
-        self, serialized: dict[str, Any], messages: list[list[BaseMessage]], *, run_id: UUID, **kwargs: Any
+        self,
+        serialized: dict[str, Any],
+        messages: list[list[BaseMessage]],
+        *,
+        run_id: UUID,
+        **kwargs: Any,
     ) -> None:
         self.heard.append(str(messages[0][0].content))
 
 
-async def test_unheard_calls_take_the_short_way(provider: Provider, monkeypatch: pytest.MonkeyPatch) -> None:
-    complete, short_ways = FastChatOpenAI.complete, []
+async def test_unheard_calls_take_the_short_way(
+    provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    complete = FastChatOpenAI.complete
+    short_ways = []
 
     async def counted(self: FastChatOpenAI, *args: Any, **kwargs: Any) -> list[BaseMessage]:
         short_ways.append(args)
@@ -139,7 +164,8 @@ async def test_unheard_calls_take_the_short_way(provider: Provider, monkeypatch:
 
     monkeypatch.setattr(FastChatOpenAI, "complete", counted)
     provider.play(by=lambda _: "Score: 4")
-    model, listener = loaded(), Listener()
+    model = loaded()
+    listener = Listener()
     replies = [await asked(model)]
     assert len(short_ways) == 1
     with get_usage_metadata_callback() as usage:
@@ -169,7 +195,9 @@ async def test_calls_side_by_side_share_as_many_connections(provider: Provider) 
 
 
 @pytest.mark.parametrize("fault", [Reset(), Broken()], ids=str)
-async def test_after_a_fault_there_is_one_more_connection(provider: Provider, fault: Answer) -> None:
+async def test_after_a_fault_there_is_one_more_connection(
+    provider: Provider, fault: Answer
+) -> None:
     provider.play("Score: 4", fault, "Score: 4", "Score: 4")
     model = loaded()
     results = [(await asyncio.gather(asked(model), return_exceptions=True))[0] for _ in range(4)]
@@ -187,7 +215,7 @@ def test_connections_end_with_their_loop(provider: Provider, kind: str, tuned: b
     provider.play(by=lambda _: "Score: 4")
     before = set(connections.SESSIONS)
     for opened in (1, 2, 3):
-        # What a loop that has ended left behind is not used again.
+        # The leftovers of an ended loop are not used again.
         assert (asyncio.run(once()), provider.connections) == ("Score: 4", opened)
     assert set(connections.SESSIONS) == before
 
@@ -204,7 +232,7 @@ def test_connections_of_a_sync_program_end_with_it(provider: Provider) -> None:
         assert [session.closed for session in opened] == [True]
 
 
-# What identifies a model
+# The identity of a model
 
 
 def chat(**fields: Any) -> ChatOpenAI:
@@ -213,11 +241,15 @@ def chat(**fields: Any) -> ChatOpenAI:
 
 
 def gemini(**fields: Any) -> ChatGoogleGenerativeAI:
-    return ChatGoogleGenerativeAI(model="gemini-2.0-flash", api_key=SecretStr("sk-secret"), **fields)
+    return ChatGoogleGenerativeAI(
+        model="gemini-2.0-flash", api_key=SecretStr("sk-secret"), **fields
+    )
 
 
 @pytest.mark.parametrize("make", [chat, gemini])
-def test_a_chat_models_identity_has_its_parameters_and_no_secret(make: Callable[..., BaseChatModel]) -> None:
+def test_a_chat_models_identity_has_its_parameters_and_no_secret(
+    make: Callable[..., BaseChatModel],
+) -> None:
     plain = resolver.wrap(make()).identity
     assert resolver.wrap(make()).identity == plain
     assert json.loads(json.dumps(plain)) == plain
@@ -230,20 +262,28 @@ def test_a_chat_models_identity_has_its_parameters_and_no_secret(make: Callable[
 
 def test_how_a_model_is_asked_is_no_part_of_its_identity_and_tuning_is() -> None:
     elsewhere = {
-        **{"base_url": "http://127.0.0.1:1/v1", "api_key": SecretStr("sk-other"), "organization": "org-1"},
+        **{
+            "base_url": "http://127.0.0.1:1/v1",
+            "api_key": SecretStr("sk-other"),
+            "organization": "org-1",
+        },
         **{"max_retries": 3, "timeout": 5.0, "default_headers": {"X-Auth": "sk-secret"}},
         **{"metadata": {"team": "a"}, "tags": ["a"]},
     }
     plain = resolver.wrap(chat()).identity
     assert resolver.wrap(chat(**elsewhere)).identity == plain
-    secret = resolver.wrap(chat(model_kwargs={"user": "me", "extra": {"api_key": "sk-secret"}})).identity
+    secret = resolver.wrap(
+        chat(model_kwargs={"user": "me", "extra": {"api_key": "sk-secret"}})
+    ).identity
     assert secret["parameters"]["model_kwargs"] == {"user": "me"}
 
     class Mine(ChatOpenAI):
         def _create_chat_result(self, *args: Any, **kwargs: Any) -> ChatResult:
             return super()._create_chat_result(*args, **kwargs)
 
-    assert resolver.wrap(Mine(model="gpt-4o-mini", api_key=SecretStr("sk-secret"))).identity != plain
+    assert (
+        resolver.wrap(Mine(model="gpt-4o-mini", api_key=SecretStr("sk-secret"))).identity != plain
+    )
     model = resolver.wrap(chat(temperature=0.5))
     tuned = model.tuned(0.2, 50)
     assert (tuned.identity["temperature"], tuned.identity["max_tokens"]) == (0.2, 50)

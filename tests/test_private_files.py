@@ -1,4 +1,4 @@
-"""Who can read what a run writes: its owner alone, unless somebody decides otherwise."""
+"""Test who can read the files of a run: only its owner, unless a user decides otherwise."""
 
 import os
 from collections.abc import Iterator
@@ -38,7 +38,9 @@ def test_what_a_run_a_sweep_or_a_metric_writes_is_its_owners_alone(tmp_path: Pat
     assert permissions(tmp_path / "shared")["calls.sqlite"] == "0o600"
     sweep("debate", {"n": [1]}, "demo", aspects=["consistency"], limit=2, out=tmp_path / "sweep")
     measure("rouge-l", "demo", aspects=["consistency"], limit=2, out=tmp_path / "rouge")
-    assert permissions(tmp_path / "rouge").items() >= {".": "0o700", "results.jsonl": "0o600"}.items()
+    assert (
+        permissions(tmp_path / "rouge").items() >= {".": "0o700", "results.jsonl": "0o600"}.items()
+    )
     assert permissions(tmp_path / "sweep").items() >= {".": "0o700", "sweep.json": "0o600"}.items()
 
 

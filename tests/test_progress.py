@@ -1,5 +1,4 @@
-"""Live progress: right after a resume, readable on a narrow terminal, and next to free. The log of a run: what it
-tells in the morning, what it never tells, and that it spoils nothing."""
+"""Test live progress on resume and narrow terminals, its cost, and the log of a run."""
 
 import io
 import json
@@ -17,11 +16,12 @@ from typing import Any
 
 import pytest
 from jurygraph.eval import Evaluation, evaluate
-from jurygraph.eval.calls.progress_counters import ProgressCounters
-from jurygraph.eval.calls.shutdown import StopSignal
 from jurygraph.eval.cli import progress
 from jurygraph.eval.cli.progress import LiveProgress, Rate
+from jurygraph.eval.cli.waiting import shown_if_slow
 from jurygraph.eval.results.run_log import FILE, log_text, logging_to
+from jurygraph.eval.run.calls.progress_counters import ProgressCounters
+from jurygraph.eval.run.calls.shutdown import StopSignal
 from jurygraph.state.transcript import Usage
 from rich.cells import cell_len
 from rich.console import Console
@@ -40,9 +40,11 @@ def resumed(wanted: int = 10_000, there: int = 9_000, spent: Usage = SPENT) -> P
 
 
 class Display:
-    """What is shown of a run, drawn whenever a test wants it, and by a clock that the test sets."""
+    """The display of a run, drawn on request, with a clock that the test sets."""
 
-    def __init__(self, counts: ProgressCounters, stop: StopSignal | None = None, width: int = 80) -> None:
+    def __init__(
+        self, counts: ProgressCounters, stop: StopSignal | None = None, width: int = 80
+    ) -> None:
         self.now = 0.0
         self._console = Console(
             file=io.StringIO(), force_terminal=True, width=width, get_time=lambda: self.now
@@ -71,14 +73,18 @@ def test_what_earlier_starts_did_distorts_neither_rate_nor_time_left() -> None:
         counts.made += 250
         counts.usage += Usage(calls=250, input_tokens=900 * 250)
         bar, figures = display.lines()
-    assert re.search(r"judging .* 9100/10000 0:00:10 left 0:01:30", bar), "900 open verdicts at 10 a second"
+    assert re.search(r"judging .* 9100/10000 0:00:10 left 0:01:30", bar), (
+        "900 open verdicts at 10 a second"
+    )
     assert figures == "500.0 calls/s · $123.4000 · 205k calls · 106M tokens · 0 rounds"
 
 
 @pytest.mark.parametrize("width", [60, 80, 200])
 def test_every_width_holds_two_lines_with_what_matters(width: int) -> None:
     counts = resumed(wanted=100_000, there=40_000)
-    counts.failed, counts.served, counts.rounds = 1_234, 123_456, 98_765
+    counts.failed = 1_234
+    counts.served = 123_456
+    counts.rounds = 98_765
     drawn = shown(counts, width=width)
     assert len(drawn) == 2
     assert all(cell_len(line) <= width for line in drawn)
@@ -88,9 +94,11 @@ def test_every_width_holds_two_lines_with_what_matters(width: int) -> None:
 
 
 def test_open_items_an_unknown_cost_and_why_a_run_stops_are_shown() -> None:
-    counts, stop = resumed(wanted=100, there=90, spent=Usage(calls=3, cost_usd=None)), StopSignal()
-    # Those that failed and are judged again count as open.
-    counts.judged, counts.failed = 93, 2
+    counts = resumed(wanted=100, there=90, spent=Usage(calls=3, cost_usd=None))
+    stop = StopSignal()
+    # Failed items that are judged again count as open.
+    counts.judged = 93
+    counts.failed = 2
     stop.ask("interrupted", "stopped by SIGINT")
     bar, figures = shown(counts, stop)
     assert " 95/100 " in bar
@@ -104,20 +112,30 @@ def test_a_run_that_waits_says_for_what_and_until_when() -> None:
     counts.waits.add("openai:gpt-4o-mini", "next attempt", 1.5)
     assert counts.waits.summary() == "", "that is too short to be read"
     counts.waits.add("openai:gpt-4o-mini", "it refuses all calls", 1800)
-    until_when = re.compile(r"^waiting for openai:gpt-4o-mini until \d\d:\d\d:\d\d \(it refuses all calls\)")
+    until_when = re.compile(
+        r"^waiting for openai:gpt-4o-mini until \d\d:\d\d:\d\d \(it refuses all calls\)"
+    )
     assert until_when.search(shown(counts)[1])
     counts.waits.add("openai:gpt-4o", "next attempt", 3600)
     assert shown(counts)[1].startswith("waiting for openai:gpt-4o and 1 more until ")
 
 
 def test_without_a_terminal_a_long_wait_is_told_once(tmp_path: Path) -> None:
-    counts, out = resumed(), io.StringIO()
+    counts = resumed()
+    out = io.StringIO()
     counts.waits.add("openai:gpt-4o-mini", "next attempt", 1800)
     with logging_to(tmp_path, None):
         log = tmp_path / FILE
         with LiveProgress(Console(file=out), counts, StopSignal(), logged_every=0.02):
-            until(lambda: log.exists() and log.read_text().count("waiting for openai:gpt-4o-mini until") >= 3)
-    assert re.fullmatch(r"waiting for openai:gpt-4o-mini until [\d:]{8} \(next attempt\)\n", out.getvalue())
+            until(
+                lambda: (
+                    log.exists()
+                    and log.read_text().count("waiting for openai:gpt-4o-mini until") >= 3
+                )
+            )
+    assert re.fullmatch(
+        r"waiting for openai:gpt-4o-mini until [\d:]{8} \(next attempt\)\n", out.getvalue()
+    )
 
 
 def test_nothing_is_drawn_without_a_terminal_or_before_there_is_anything_to_tell() -> None:
@@ -133,10 +151,12 @@ def test_the_log_gets_a_line_now_and_then(tmp_path: Path) -> None:
     counts = resumed()
 
     def logged() -> list[dict[str, Any]]:
-        """What has been, while judging goes on; a thread that an earlier test has left may log here, too."""
+        """Return the log during judging; a thread of an earlier test may log here too."""
         counts.judged += 1
         counts.made += 10
-        records = map(json.loads, whole_lines(tmp_path / FILE) if (tmp_path / FILE).exists() else [])
+        records = map(
+            json.loads, whole_lines(tmp_path / FILE) if (tmp_path / FILE).exists() else []
+        )
         return [record for record in records if record["event"] == "so far"]
 
     with logging_to(tmp_path, None):
@@ -154,13 +174,11 @@ def test_the_log_gets_a_line_now_and_then(tmp_path: Path) -> None:
 
 log = logging.getLogger("jurygraph.test")
 
-HOSTILE = (
-    'no\r\n{"event":"forged"}\x1b[31mred\x1b]0;title\x07\x9b31m [red]markup[/red] \u202eabc\u2028 \ud800 \x00'
-)
+HOSTILE = 'no\r\n{"event":"forged"}\x1b[31mred\x1b]0;title\x07\x9b31m [red]markup[/red] \u202eabc\u2028 \ud800 \x00'
 
 
 def lines(folder: Path) -> list[dict[str, Any]]:
-    """What was logged, but for the warnings of an exporter of another test that is still ending."""
+    """Return the log, without warnings of another test's exporter that is still ending."""
     logged = [json.loads(line) for line in (folder / FILE).read_bytes().splitlines()]
     return [line for line in logged if "Shutdown in progress" not in line["event"]]
 
@@ -174,7 +192,7 @@ def judged(folder: Path, count: int = 3, **options: Any) -> Evaluation:
 
 @pytest.mark.usefixtures("fast_retries")
 def test_the_morning_after(provider: Provider, tmp_path: Path) -> None:
-    """What a night with every kind of trouble leaves in the log."""
+    """Check the log of a night with every kind of trouble."""
     replies = ["Fine.\nScore: 3", "mumble", "mumble", "Fine.\nScore: 2", "Fine.\nScore: 2"]
     provider.play(Failure(503, "Overloaded."), *replies)
     judged(tmp_path, concurrency=1, max_calls=4)
@@ -220,7 +238,9 @@ def test_neither_keys_nor_prompts_nor_replies_are_told(
 
 
 @pytest.mark.parametrize("terminal", [True, False])
-def test_hostile_text_forges_no_lines_and_cannot_steer_a_terminal(tmp_path: Path, terminal: bool) -> None:
+def test_hostile_text_forges_no_lines_and_cannot_steer_a_terminal(
+    tmp_path: Path, terminal: bool
+) -> None:
     out = io.StringIO()
     with logging_to(tmp_path, Console(file=out, force_terminal=terminal, width=80)):
         log.warning(HOSTILE, extra={"reason": HOSTILE, "item": "i\n1"})
@@ -237,7 +257,9 @@ def test_hostile_text_forges_no_lines_and_cannot_steer_a_terminal(tmp_path: Path
     assert "[red]markup[/red]" in line["reason"]
 
 
-def test_long_lines_are_not_folded_where_there_is_no_terminal_and_long_texts_lose_their_middle() -> None:
+def test_long_lines_are_not_folded_where_there_is_no_terminal_and_long_texts_lose_their_middle() -> (
+    None
+):
     out = io.StringIO()
     with logging_to(None, Console(file=out, width=80)):
         log.info("event", extra={"reason": "word " * 60, "calls": 3})
@@ -251,7 +273,10 @@ def test_long_lines_are_not_folded_where_there_is_no_terminal_and_long_texts_los
 def test_verbose_lines_and_the_live_bar_share_a_screen() -> None:
     out = io.StringIO()
     console = Console(file=out, force_terminal=True, width=80)
-    with logging_to(None, console), LiveProgress(console, ProgressCounters(wanted=10), StopSignal()):
+    with (
+        logging_to(None, console),
+        LiveProgress(console, ProgressCounters(wanted=10), StopSignal()),
+    ):
         log.info("another attempt", extra={"attempt": 2})
     shown = re.sub(r"\x1b\[[\d;?]*[A-Za-z]", "", out.getvalue())
     assert re.search(r"^\r*\d\d:\d\d:\d\dZ info another attempt attempt=2$", shown, re.MULTILINE)
@@ -260,7 +285,7 @@ def test_verbose_lines_and_the_live_bar_share_a_screen() -> None:
 
 @contextmanager
 def no_file_longer_than(size: int) -> Iterator[None]:
-    """As good as a full disk: what goes beyond is not written, be it in the middle of a line."""
+    """Simulate a full disk: bytes beyond the size are not written, even in the middle of a line."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
     try:
@@ -269,7 +294,9 @@ def no_file_longer_than(size: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-def test_a_full_disk_or_torn_line_costs_no_more(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_full_disk_or_torn_line_costs_no_more(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     with logging_to(tmp_path, None):
         with no_file_longer_than(1000):
             for number in range(20):
@@ -279,7 +306,10 @@ def test_a_full_disk_or_torn_line_costs_no_more(tmp_path: Path, capfd: pytest.Ca
     *whole, torn, last = (tmp_path / FILE).read_bytes().splitlines()
     assert [json.loads(line)["number"] for line in whole] == list(range(len(whole)))
     assert not torn.endswith(b"}")
-    assert (json.loads(last)["event"], json.loads(last)["lines_lost"]) == ("room again", 20 - len(whole))
+    assert (json.loads(last)["event"], json.loads(last)["lines_lost"]) == (
+        "room again",
+        20 - len(whole),
+    )
     (tmp_path / FILE).write_bytes(b'{"event":"whole"}\n{"event":"to')
     with logging_to(tmp_path, None):
         log.info("after")
@@ -296,7 +326,9 @@ def test_a_log_that_cannot_be_written_stops_no_run(
     assert "Traceback" not in capfd.readouterr().err
 
 
-def test_warnings_of_libraries_go_into_the_log(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_warnings_of_libraries_go_into_the_log(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     with logging_to(tmp_path, None):
         logging.getLogger("opentelemetry.exporter").error("Failed to export %s", "spans")
         logging.getLogger("asyncio").info("not worth telling")
@@ -306,9 +338,14 @@ def test_warnings_of_libraries_go_into_the_log(tmp_path: Path, capfd: pytest.Cap
     assert capfd.readouterr() == ("", "")
 
 
-def test_everything_is_as_before_afterwards_and_nothing_is_written_for_nothing(tmp_path: Path) -> None:
+def test_everything_is_as_before_afterwards_and_nothing_is_written_for_nothing(
+    tmp_path: Path,
+) -> None:
     def state() -> list[tuple[int, bool, int]]:
-        loggers = [logging.getLogger(name) for name in ("jurygraph", "asyncio", "langsmith", "opentelemetry")]
+        loggers = [
+            logging.getLogger(name)
+            for name in ("jurygraph", "asyncio", "langsmith", "opentelemetry")
+        ]
         return [(one.level, one.propagate, len(one.handlers)) for one in loggers]
 
     before = state()
@@ -332,3 +369,20 @@ logging.getLogger("jurygraph.run").warning("heard")
 """
     done = ran(sys.executable, "-c", script)
     assert (done.stdout, done.stderr) == ("", "jurygraph.run heard\n")
+
+
+@pytest.mark.parametrize(("seconds", "shown"), [(0.0, False), (0.3, True)])
+def test_a_bar_appears_where_reading_takes_long(seconds: float, shown: bool) -> None:
+    screen = io.StringIO()
+    with shown_if_slow(
+        "reading big.csv", Console(file=screen, force_terminal=True, width=60), after=0.1
+    ):
+        time.sleep(seconds)
+    assert ("reading big.csv" in screen.getvalue()) is shown
+
+
+def test_no_bar_is_printed_outside_a_terminal() -> None:
+    screen = io.StringIO()
+    with shown_if_slow("reading big.csv", Console(file=screen), after=0.0):
+        time.sleep(0.1)
+    assert screen.getvalue() == ""

@@ -1,6 +1,7 @@
-"""What an item's prompts have in common comes first, word for word; what is an agent's own comes last, and is short.
+"""Test that the shared part of an item's prompts comes first, and the short own part last.
 
-Agents are told of others where there are others, and with ``layout=papers`` who they are stands in the system message.
+Prompts mention other agents only if there are any. With ``layout=papers``, an agent's role is in
+the system message.
 """
 
 import asyncio
@@ -19,12 +20,12 @@ from typing import Any, Literal, Union, get_args, get_origin
 from unittest import mock
 
 import pytest
-from jurygraph.graphs.registry import find_protocol, protocols
-from jurygraph.nodes.delimiters import fence, fenced_sections
+from jurygraph.graphs.engine.registry import find_protocol, protocols
+from jurygraph.nodes.common.delimiters import fence, fenced_sections
 from jurygraph.nodes.models.call import Call, Reply, Send
 from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.nodes.models.send import CallMiddleware, call_middleware
-from jurygraph.nodes.prompt_context import Prompt
+from jurygraph.nodes.runtime.prompt_context import Prompt
 from jurygraph.state.settings import DebateSettings, Layout, RefereeSettings, WrapperSettings
 from jurygraph.state.settings.protocol_settings import ROLES, SAME
 from jurygraph.state.transcript import Turn
@@ -33,15 +34,16 @@ from .source_tree import ROOT, imported
 
 Settings = dict[str, Any]
 
-SHARE_MUST, LONGEST_INSTRUCTION = 0.70, 900
+SHARE_MUST = 0.70
+LONGEST_INSTRUCTION = 900
 
 SEVERAL_ROUNDS: dict[str, Settings] = {"more": {"rounds": 2}}
-"""Agents are told more from the second round on, and the defaults of these protocols hold one."""
+"""Agents get more text from the second round on; these protocols have one by default."""
 
 UNSWAPPED: Settings = {"position_calibration": False}
 
-NEEDS_MORE = ("human", "logprobs")
-"""Values that take a person, or a provider of token log-probabilities."""
+NEEDS_MORE = ("human", "logprobs", "weighted")
+"""Values that take a person, a provider of token log-probabilities, or another setting."""
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +53,7 @@ def bench() -> Iterator[ModuleType]:
 
 
 def choices(annotation: Any) -> tuple[Any, ...]:
-    """The values that a setting can have, where they can be listed."""
+    """Return the values of a setting, if they can be listed."""
     if annotation is bool:
         return (True, False)
     if get_origin(annotation) in (Union, UnionType):
@@ -60,7 +62,7 @@ def choices(annotation: Any) -> tuple[Any, ...]:
 
 
 def variants(name: str) -> Iterator[Settings]:
-    """A protocol's defaults, every other value of every setting that has a list of them, and every role."""
+    """Yield the defaults, every other value of each listable setting, and every role."""
     cls = find_protocol(name).protocol.settings
     several = SEVERAL_ROUNDS.get(name, {})
     yield several
@@ -81,7 +83,9 @@ def variants(name: str) -> Iterator[Settings]:
 CASES = [
     (name, kind)
     for name, module in protocols().items()
-    if not issubclass(module.protocol.settings, WrapperSettings)  # their judges do not hear each other
+    if not issubclass(
+        module.protocol.settings, WrapperSettings
+    )  # their judges do not hear each other
     for kind in module.protocol.kinds
 ]
 
@@ -107,29 +111,38 @@ def test_later_calls_mostly_repeat_what_was_sent(bench: ModuleType) -> None:
 
 
 @pytest.mark.parametrize(("name", "kind"), CASES)
-def test_all_agents_are_shown_the_same_before_their_own_part(bench: ModuleType, name: str, kind: str) -> None:
-    task, known = bench.tasks(kind)["item"], find_protocol(name).protocol.settings.model_fields
-    settings = SEVERAL_ROUNDS.get(name, {}) | (UNSWAPPED if UNSWAPPED.keys() <= known.keys() else {})
+def test_all_agents_are_shown_the_same_before_their_own_part(
+    bench: ModuleType, name: str, kind: str
+) -> None:
+    task = bench.tasks(kind)["item"]
+    known = find_protocol(name).protocol.settings.model_fields
+    settings = SEVERAL_ROUNDS.get(name, {}) | (
+        UNSWAPPED if UNSWAPPED.keys() <= known.keys() else {}
+    )
     shown = sorted((sent.shared for sent in bench.record(name, task, **settings).sent), key=len)
     material = shown[0]
     assert all(shared.startswith(material) for shared in shown)
     # G-Eval's planner writes steps for any text, and is shown none.
-    assert name == "geval" or all(task[key] in material for key in task if key not in ("kind", "aspect"))
+    assert name == "geval" or all(
+        task[key] in material for key in task if key not in ("kind", "aspect")
+    )
 
 
 @pytest.mark.parametrize("kind", ["score", "compare"])
 def test_the_log_of_a_debate_only_grows(bench: ModuleType, kind: str) -> None:
     ended = {"tie_breaker": True}
     for name, settings in (("debate", ended), ("multiagent", ended), ("chateval", UNSWAPPED)):
-        shown = [sent.shared for sent in bench.record(name, bench.tasks(kind)["item"], **settings).sent]
+        shown = [
+            sent.shared for sent in bench.record(name, bench.tasks(kind)["item"], **settings).sent
+        ]
         assert all(later.startswith(earlier) for earlier, later in pairwise(shown))
 
 
 @dataclass(frozen=True)
 class Told:
-    """What one call tells its agent: both messages, a request for repair with the JSON schema, and what they came of.
+    """The prompts of one call: both messages, a repair request with the schema, and their source.
 
-    ``asks`` is what it says of the form of the reply, and ``persona`` whom the agent is to be.
+    ``asks``: the request for a form of the reply; ``persona``: the agent's persona.
     """
 
     agent: str
@@ -152,14 +165,20 @@ class Told:
     def instruction(self) -> int:
         """Characters of the agent's own part, without words of others and the form of the reply."""
         own = self.user[len(self.prompt.shared) :].strip()
-        return len(own) - len(self.asks) - sum(len(fence(*section)) for section in fenced_sections(own))
+        return (
+            len(own)
+            - len(self.asks)
+            - sum(len(fence(*section)) for section in fenced_sections(own))
+        )
 
     def papers(self) -> tuple[str, str]:
         """Both messages as ``layout=papers`` lays them out."""
         return self.prompt.messages(self.asks, "papers")
 
 
-_FENCED = re.compile(r"^<<<([^<>\n]+) ([0-9a-f]{12})>>>\n.*?^<<<end \1 \2>>>$", re.DOTALL | re.MULTILINE)
+_FENCED = re.compile(
+    r"^<<<([^<>\n]+) ([0-9a-f]{12})>>>\n.*?^<<<end \1 \2>>>$", re.DOTALL | re.MULTILINE
+)
 
 OTHERS = re.compile(
     r"\b(?:others|agents?|referees|judges|jurors?|jury|advocates?|aggregators?|opponents?|colleagues?|mates?|teams?|"
@@ -167,30 +186,33 @@ OTHERS = re.compile(
     r"(?:other|two|both) (?:one|judge|side)s?)\b",
     re.IGNORECASE,
 )
-"""Words that speak of others who judge."""
+"""Words that mention other judges."""
 
 
 @dataclass
 class Listener(CallMiddleware):
-    """Keeps what agents are told, and the turns that came of it; ``prompts`` is what messages were laid out from."""
+    """Records the prompts of agents and their turns; ``prompts`` is the source of messages."""
 
     prompts: dict[tuple[str, str], tuple[Prompt, str]] = field(default_factory=dict)
     told: list[Told] = field(default_factory=list)
     turns: list[Turn] = field(default_factory=list)
 
     def by_agent(self) -> list[Told]:
-        """What was told, agent by agent: in which order agents of one step are asked is nobody's promise."""
+        """Return the prompts agent by agent; the order within one step is not fixed."""
         return sorted(self.told, key=lambda told: (told.agent, told.order))
 
     async def __call__(self, call: Call, send: Send) -> Reply:
-        system, user, *rest = (str(message.text) for message in call.messages if message.type != "ai")
-        about, whole_rest = call.metadata, "\n".join([*rest, json.dumps(call.schema or "")])
+        system, user, *rest = (
+            str(message.text) for message in call.messages if message.type != "ai"
+        )
+        about = call.metadata
+        whole_rest = "\n".join([*rest, json.dumps(call.schema or "")])
         place = about["agent"], about.get("order", 1), about["form"], str(about.get("persona", ""))
         self.told.append(Told(*place, system, user, whole_rest, *self.prompts[system, user]))
         return await send(call)
 
     def anybody_is_heard(self) -> bool:
-        """Whether any agent is shown what another one has said."""
+        """Return whether any agent sees another agent's words."""
         return any(
             turn["content"] in section.text
             for told in self.told
@@ -201,7 +223,7 @@ class Listener(CallMiddleware):
 
 
 def listen(module: ModuleType, bench: ModuleType, kind: str, **settings: Any) -> Listener:
-    """Judge an item with replies that have to be asked for again wherever a value is wanted."""
+    """Judge an item with replies that must be requested again wherever a value is wanted."""
 
     def reply(metadata: Any, prompt: str) -> Any:
         if not metadata["repair"] and metadata["form"] not in ("text", "critique"):
@@ -209,7 +231,8 @@ def listen(module: ModuleType, bench: ModuleType, kind: str, **settings: Any) ->
         said = bench.reply(metadata, prompt)
         return {**said, "grade": said["score"]} if isinstance(said, dict) else said
 
-    listener, laid_out = Listener(), Prompt.messages
+    listener = Listener()
+    laid_out = Prompt.messages
 
     async def judge() -> None:
         call_middleware.set(listener)
@@ -233,7 +256,7 @@ def heard(name: str, bench: ModuleType, kind: str, **settings: Any) -> Listener:
 
 
 def check_what_agents_know_of_each_other(listener: Listener) -> None:
-    """Where nobody is shown another one's words, nobody is told of others; elsewhere everybody is."""
+    """Prompts mention other agents exactly if some agent sees another's words."""
     several = listener.anybody_is_heard()
     for told in listener.told:
         named = OTHERS.findall(told.own_words())
@@ -241,7 +264,7 @@ def check_what_agents_know_of_each_other(listener: Listener) -> None:
 
 
 def check_the_papers_layout(prefix: Listener) -> None:
-    """The same words in another place: an agent's role heads its system message, which stays the same."""
+    """The same words in another place: the role heads a system message that stays the same."""
     systems: dict[tuple[str, str], set[str]] = {}
     for told in prefix.told:
         system, user = told.papers()
@@ -264,12 +287,16 @@ ALONE = {"baseline", "ensemble", "faireval", "geval", "single"}
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "kind"), CASES)
-def test_what_agents_are_told_whatever_the_settings(bench: ModuleType, name: str, kind: str) -> None:
-    """An agent's own instruction is short; it is told of others where it hears them; its role can be moved.
+def test_what_agents_are_told_whatever_the_settings(
+    bench: ModuleType, name: str, kind: str
+) -> None:
+    """An own instruction is short, mentions other agents it hears, and its role can be moved.
 
-    Its own words are counted with the longest form of a reply that this protocol asks for, as JSON or as text.
+    The own words include the longest form of a reply of this protocol, as JSON or as text.
     """
-    listeners = [listen(find_protocol(name), bench, kind, **settings) for settings in variants(name)]
+    listeners = [
+        listen(find_protocol(name), bench, kind, **settings) for settings in variants(name)
+    ]
     asks = max(len(told.asks) for listener in listeners for told in listener.told)
     for listener in listeners:
         assert all(0 < told.instruction() <= LONGEST_INSTRUCTION - asks for told in listener.told)
@@ -278,16 +305,21 @@ def test_what_agents_are_told_whatever_the_settings(bench: ModuleType, name: str
 
 
 @pytest.mark.parametrize(("name", "kind"), CASES)
-def test_judges_are_alone_in_the_protocols_known_for_it(bench: ModuleType, name: str, kind: str) -> None:
+def test_judges_are_alone_in_the_protocols_known_for_it(
+    bench: ModuleType, name: str, kind: str
+) -> None:
     listener = heard(name, bench, kind, **SEVERAL_ROUNDS.get(name, {}))
     assert listener.anybody_is_heard() is (name not in ALONE)
     assert ("several agents" in listener.told[0].system) is (name not in ALONE)
-    # Only some values have to be asked for again, but some have: the requests for that are among what is looked at.
+    # Only some values have to be asked for again, but some have: the requests for that are among
+    # what is looked at.
     assert any("could not be used" in told.rest for told in listener.told)
 
 
 @pytest.mark.parametrize(("name", "kind"), CASES)
-def test_the_papers_layout_moves_the_role_and_nothing_else(bench: ModuleType, name: str, kind: str) -> None:
+def test_the_papers_layout_moves_the_role_and_nothing_else(
+    bench: ModuleType, name: str, kind: str
+) -> None:
     settings = SEVERAL_ROUNDS.get(name, {})
     papers = heard(name, bench, kind, **settings, layout="papers")
     check_what_is_sent_in_the_papers_layout(heard(name, bench, kind, **settings), papers)
@@ -317,7 +349,7 @@ SAID_ELSEWHERE: dict[str, list[Settings]] = {
     "samre": [{"ballot": "score"}, {"memory": "summary"}],
     "more": [{"rounds": 2}, {"aggregate": "best"}, {"collaborate": True}],
 }
-"""Settings with which agents are told what they are not told by default."""
+"""Settings that add text to the agents' prompts."""
 
 
 @pytest.mark.slow

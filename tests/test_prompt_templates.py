@@ -1,31 +1,50 @@
-"""Templates: bundled ones, and a folder of one's own in their place. What Claude is told to cache of prompts."""
+"""Test templates, bundled and from a user's folder, and the cache marks for Claude."""
 
 import asyncio
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
-from jurygraph.eval.plan.plan import plan
+from jurygraph.eval.run.plan.plan import plan
 from jurygraph.graphs import debate, single
-from jurygraph.graphs.options import RunSettings
-from jurygraph.graphs.registry import find_protocol
-from jurygraph.nodes.delimiters import fence
+from jurygraph.graphs.engine.options import RunSettings
+from jurygraph.graphs.engine.registry import find_protocol
+from jurygraph.nodes.common.delimiters import fence
 from jurygraph.nodes.models import resolver
 from jurygraph.nodes.models.call import Call, fingerprint
 from jurygraph.nodes.models.responses import read_response
 from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.nodes.models.send import attempt
-from jurygraph.nodes.prompt_context import Prompt, Prompts
-from jurygraph.state import UsageError, Verdict
+from jurygraph.nodes.runtime.courtroom import TotalSchema, TotalsSchema
+from jurygraph.nodes.runtime.output_schemas import (
+    CritiqueSchema,
+    OutputSchema,
+    PairSchema,
+    RatingSchema,
+    ScoreSchema,
+    VoteSchema,
+)
+from jurygraph.nodes.runtime.prompt_context import Prompt, Prompts
+from jurygraph.nodes.runtime.prompt_variables import given_to, unknown_placeholders
+from jurygraph.state import ReplyError, UsageError, Verdict
+from jurygraph.state.settings import DebateSettings
 from jurygraph.state.tasks import EXAMPLES, TaskKind
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 
+from .loopback import Provider
 from .loopback_debate import SCORE_TASK
 from .loopback_dialects import DIALECTS, REFUSALS, Asked, Dialect, Refusal, Said, close, serving
+from .processes import Command
 from .test_prompt_layout import bench as bench  # noqa: PLC0414
 
-TASK = {"kind": "score", "source": "Es regnete.", "candidate": "Es regnete nicht.", "aspect": "consistency"}
+TASK = {
+    "kind": "score",
+    "source": "Es regnete.",
+    "candidate": "Es regnete nicht.",
+    "aspect": "consistency",
+}
 
 
 def template(folder: Path, name: str, text: str) -> Path:
@@ -35,8 +54,12 @@ def template(folder: Path, name: str, text: str) -> Path:
     return folder
 
 
-def test_a_template_of_ones_own_replaces_its_namesake_alone_and_a_run_may_bring_more(tmp_path: Path) -> None:
-    folder = template(tmp_path / "built", "debate/critic_strict", "Du bist der Kritiker. Widersprich!")
+def test_a_template_of_ones_own_replaces_its_namesake_alone_and_a_run_may_bring_more(
+    tmp_path: Path,
+) -> None:
+    folder = template(
+        tmp_path / "built", "debate/critic_strict", "Du bist der Kritiker. Widersprich!"
+    )
     of_the_run = template(tmp_path / "run", "debate/scorer_first", "Du bewertest {{ wanted }}.")
     model = ScriptedModel(script={"scorer": ["Score: 1"] * 2, "critic": ["NO ISSUE"] * 2})
     graph = debate.build(models={"*": model}, structured="off", prompts=str(folder)).compile()
@@ -51,8 +74,9 @@ def test_a_template_of_ones_own_replaces_its_namesake_alone_and_a_run_may_bring_
 
 def test_another_wording_has_another_digest(tmp_path: Path) -> None:
     folder = template(tmp_path, "debate/critic_plain", "Anders.")
-    bundled, own = Prompts.bundled(), Prompts.load(str(folder))
-    # Those of a user's folder are checked when it is loaded, and the bundled ones here.
+    bundled = Prompts.bundled()
+    own = Prompts.load(str(folder))
+    # A user's folder is checked when it is loaded, and the bundled templates here.
     bundled.check()
     assert bundled.digest("debate") != own.digest("debate")
     assert bundled.digest("shared") == own.digest("shared")
@@ -73,12 +97,16 @@ def test_a_bad_folder_or_name_is_told(tmp_path: Path) -> None:
             debate.build(prompts=str(folder))
         with pytest.raises(UsageError, match=fault):
             find_protocol("repeated").build(inner={"prompts": str(folder)})
-    prompts = Prompts.load(str(template(tmp_path / "own", "debate/scorer_first", "{{ mood }}")))
-    with pytest.raises(UsageError, match="'mood' is undefined; it is given wanted"):
+    prompts = Prompts.load(
+        str(template(tmp_path / "own", "debate/scorer_first", "{{ wanted.mood }}"))
+    )
+    with pytest.raises(UsageError, match="has no attribute 'mood'; it is given wanted"):
         prompts.render("debate/scorer_first", wanted="one score")
 
 
-def test_the_role_block_of_a_template_is_the_role_and_without_one_it_is_all_request(tmp_path: Path) -> None:
+def test_the_role_block_of_a_template_is_the_role_and_without_one_it_is_all_request(
+    tmp_path: Path,
+) -> None:
     own = Prompts.bundled().instruction("debate/scorer_first", wanted="one score")
     assert own.role == "You are the Scorer: work logically and step by step."
     assert own.request == "Go through the criteria, then settle on one score."
@@ -116,7 +144,9 @@ FILLED_IN = {
         ("baseline", "compare", ["fair, impartial judge", "The question", "Answer 1", "Answer 2", "Final scores: ("]),
     ],
 )  # fmt: skip
-def test_the_papers_structure_is_a_set_of_templates(name: str, kind: TaskKind, order: list[str]) -> None:
+def test_the_papers_structure_is_a_set_of_templates(
+    name: str, kind: TaskKind, order: list[str]
+) -> None:
     seen: list[str] = []
 
     def reply(metadata: Mapping[str, Any], prompt: str) -> str:
@@ -142,6 +172,61 @@ def test_the_papers_structure_shows_in_a_runs_signature() -> None:
     own, papers = (planned.manifest["signatures"]["debate"] for planned in plans)
     assert "papers" not in own
     assert "|layout:papers|" in papers and "|prompts:papers@" in papers
+    assert "|structured:auto|" in own and "|structured:off|" in papers
+    manifest = plans[1].manifest["protocols"]["debate"]
+    assert (manifest["layout"], manifest["structured"]) == ("papers", "off")
+
+
+PAPERS_FORM: dict[str, Any] = {
+    **{
+        name: field.default
+        for name, field in DebateSettings.model_fields.items()
+        if name != "models"
+    },
+    "prompts": "papers",
+}
+"""What a form sends in which the prompts alone were changed."""
+
+
+@pytest.mark.parametrize(
+    ("bound", "context", "structured", "layout"),
+    [
+        ({"prompts": "papers"}, None, "off", "papers"),
+        ({"prompts": "papers", "structured": "auto"}, None, "auto", "papers"),
+        ({"prompts": "papers", "layout": "shared_prefix"}, None, "off", "shared_prefix"),
+        ({}, {"prompts": "papers"}, "off", "papers"),
+        ({}, PAPERS_FORM, "off", "papers"),
+        ({"n": 2}, PAPERS_FORM, "off", "papers"),
+        ({"structured": "auto"}, {"prompts": "papers"}, "auto", "papers"),
+        ({"structured": "auto"}, PAPERS_FORM, "auto", "papers"),
+        ({"prompts": "papers"}, {"structured": "auto"}, "auto", "papers"),
+        ({"prompts": "papers"}, {"prompts": None}, "auto", "shared_prefix"),
+    ],
+    ids=str,
+)
+def test_the_papers_structure_implies_text_unless_set(
+    bound: Any, context: Any, structured: str, layout: str
+) -> None:
+    graph = debate.build(**bound)
+    settings = graph.bound_judge.settings(context and DebateSettings.model_validate(context))
+    assert (settings.structured, settings.layout) == (structured, layout)
+    assert settings.n == bound.get("n", 4), "a form changes nothing else"
+
+
+@pytest.mark.parametrize(
+    "given", [{"prompts": "papers"}, {"inner": {"prompts": "papers"}}], ids=str
+)
+def test_the_papers_structure_reaches_a_judge_inside_a_wrapper(given: Any) -> None:
+    asked: list[str] = []
+
+    def reply(metadata: Mapping[str, Any], prompt: str) -> str:
+        asked.append(prompt)
+        return FILLED_IN[metadata["form"]]
+
+    built = find_protocol("repeated").build(k=1, models={"*": ScriptedModel(script=reply)}, **given)
+    assert built.compile().invoke({"task": EXAMPLES["score"]})["verdict"]["score"] == 4
+    assert "JSON" not in "".join(asked)
+    assert built.bound_judge.bound.inner["structured"] == "off"
 
 
 LOG = f"The material.\n\nSo far:\n{fence('scorer', 'A.')}\n\n{fence('critic', 'B.')}"
@@ -156,12 +241,14 @@ pytestmark = pytest.mark.usefixtures("one_attempt")
 
 
 def sent(dialect: Dialect, ends: tuple[int, ...], *refusals: Refusal, **more: Any) -> list[Asked]:
-    """What a provider is asked; it refuses the first requests in these words."""
+    """Return the provider's requests; it refuses the first ones with these words."""
     left = list(refusals)
     with serving(dialect, lambda _: left.pop(0) if left else Said(fields={"score": 4})) as server:
         chat = dialect.chat(server.url)
         try:
-            asyncio.run(attempt(Call(resolver.wrap(chat), MESSAGES, repeated=ends, **{**PLAIN, **more})))
+            asyncio.run(
+                attempt(Call(resolver.wrap(chat), MESSAGES, repeated=ends, **{**PLAIN, **more}))
+            )
         finally:
             close(chat)
         return server.asked
@@ -176,7 +263,8 @@ def blocks(asked: Asked) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("name", DIALECTS)
 def test_only_claude_is_sent_marks(name: str) -> None:
-    plain, marked = sent(DIALECTS[name], ())[0].body, sent(DIALECTS[name], ENDS)[0].body
+    plain = sent(DIALECTS[name], ())[0].body
+    marked = sent(DIALECTS[name], ENDS)[0].body
     assert (plain == marked) == (name not in ("anthropic", "bedrock"))
 
 
@@ -203,8 +291,16 @@ def test_marks_stay_in_place_where_the_system_message_is_folded_in_and_the_form_
 
 REFUSED = [
     ("anthropic", 400, "messages.0.content.0.text.cache_control: Extra inputs are not permitted"),
-    ("bedrock", 403, "You invoked an unsupported model or your request did not allow prompt caching."),
-    ("bedrock", 400, "Malformed input request: #/messages/0: extraneous key [cachePoint] is not permitted"),
+    (
+        "bedrock",
+        403,
+        "You invoked an unsupported model or your request did not allow prompt caching.",
+    ),
+    (
+        "bedrock",
+        400,
+        "Malformed input request: #/messages/0: extraneous key [cachePoint] is not permitted",
+    ),
 ]
 
 
@@ -234,7 +330,8 @@ def test_a_discussion_is_marked_and_a_judge_who_is_alone_is_not() -> None:
     assert all(discussed)
 
 
-# Agents who are asked side by side read nothing of each other: what MORE's six advocates share is written six times.
+# Agents that are asked at once read nothing of each other: the text that MORE's six advocates share
+# is written six times.
 MUST = [("debate", "score", {"n": 4}, 0.70), ("chateval", "score", {"referees": 3, "turns": 2}, 0.70),
         ("samre", "compare", {"max_rounds": 3}, 0.70), ("more", "compare", {}, 0.30)]  # fmt: skip
 
@@ -253,8 +350,194 @@ def test_what_is_marked_is_read_again(
 def test_what_is_written_to_the_cache_has_its_price() -> None:
     label = "anthropic:claude-sonnet-4-5"
     usage: Any = {"input_tokens": 1000, "output_tokens": 10, "total_tokens": 1010}
-    for details in ({"cache_creation": 500}, {"cache_creation": 0, "ephemeral_5m_input_tokens": 500}):
+    for details in (
+        {"cache_creation": 500},
+        {"cache_creation": 0, "ephemeral_5m_input_tokens": 500},
+    ):
         usage["input_token_details"] = {"cache_read": 200, **details}
         counted = read_response([AIMessage("Fine.", usage_metadata=usage)], label, 0.0).usage
         assert (counted.input_tokens, counted.cached_input_tokens) == (1000, 200)
         assert counted.cost_usd == pytest.approx((300 * 3 + 200 * 0.3 + 500 * 3.75 + 10 * 15) / 1e6)
+
+
+# Placeholders
+
+VARIANTS: list[tuple[str, dict[str, Any]]] = [
+    *(
+        (f"{name}", {})
+        for name in ("debate", "chateval", "single", "ensemble", "geval", "faireval", "baseline")
+    ),
+    *(
+        ("debate", {"persona": persona, "n": 1})
+        for persona in ("moderate", "weak", "plain", "sophisticated")
+    ),
+    (
+        "debate",
+        {"persona": "You are a nurse who looks for harm.", "commander": "llm", "tie_breaker": True},
+    ),
+    ("chateval", {"strategy": "summarizer", "roles": "coding", "turns": 2}),
+    ("chateval", {"roles": "knowledge", "turns": 1}),
+    ("chateval", {"roles": "writing", "turns": 1}),
+    ("chateval", {"referees": 5, "turns": 1}),
+    ("ensemble", {"roles": "same"}),
+    ("ensemble", {"roles": [{"name": "Nurse", "description": "You look after patients."}]}),
+    ("ensemble", {"roles": "auto", "referees": 2}),
+    ("more", {"rounds": 2}),
+    ("more", {"aggregate": "best"}),
+    ("samre", {"memory": "summary", "jurors": 2}),
+    ("samre", {"ballot": "score", "jurors": 2}),
+]
+
+
+@pytest.fixture
+def filled_in(monkeypatch: pytest.MonkeyPatch) -> dict[str, set[str]]:
+    """Map each template that is filled in during the test to its placeholders."""
+    given: dict[str, set[str]] = {}
+    fill = Prompts._fill
+
+    def noted(self: Prompts, name: str, **values: Any) -> Any:
+        given.setdefault(name, set()).update(values)
+        return fill(self, name, **values)
+
+    monkeypatch.setattr(Prompts, "_fill", noted)
+    return given
+
+
+def test_the_placeholders_of_every_template_are_known(filled_in: dict[str, set[str]]) -> None:
+    for name, settings in VARIANTS:
+        for kind in find_protocol(name).protocol.kinds:
+            for structured in ("auto", "off"):
+                # A folder, though an empty one, so that no template has been filled in by an
+                # earlier test.
+                graph = find_protocol(name).build(structured=structured, **settings)
+                graph.bound_judge._prompts[None] = Prompts(dict(Prompts.bundled().sources))
+                graph.compile().invoke({"task": EXAMPLES[kind]})
+    for name, values in filled_in.items():
+        assert values == set(given_to(name) or ()), name
+    bundled = Prompts.bundled()
+    unseen = {name for name in bundled.sources if name not in filled_in}
+    # Those of graphs that are no protocols, and of replies and texts that these runs do not have.
+    assert {name.partition("/")[0] for name in unseen} <= {"audit", "refine", "shared", "debate"}, (
+        sorted(unseen)
+    )
+    for name, source in bundled.sources.items():
+        given = given_to(name)
+        assert given is not None, name
+        assert list(unknown_placeholders(bundled._jinja, source, given)) == [], name
+
+
+@pytest.mark.parametrize(("name", "text", "told"), [
+    ("shared/score_task", "Read:\n\n{{ candidat }}", r"line 3: .* no placeholder 'candidat'; did you mean candidate\?"),
+    ("debate/scorer_first", "Give {{ wantd }}.", r"line 1: .* 'wantd'; did you mean wanted\?; it is given wanted"),
+    ("debate/critic_strict", "{% if mood %}Be strict.{% endif %}", r"line 1: .* 'mood'; it is given none"),
+    ("shared/log", "{% for t in turn %}{{ t.content }}{% endfor %}", r"'turn'; did you mean turns\?"),
+])  # fmt: skip
+def test_a_misspelt_placeholder_is_refused_before_the_first_call(
+    provider: Provider, tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch,
+    name: str, text: str, told: str,
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    folder = template(tmp_path / "own", name, text)
+    told = rf"{re.escape(name)}\.md, {told}" if told.startswith("line") else told
+    with pytest.raises(UsageError, match=told):
+        debate.build(prompts=str(folder))
+    with pytest.raises(UsageError, match=told):
+        debate.graph.invoke(
+            {"task": TASK}, context={"prompts": str(folder), "models": {"*": "openai:gpt-4o-mini"}}
+        )
+    run = (
+        "run",
+        "single,debate",
+        "--data",
+        "demo",
+        "--aspect",
+        "consistency",
+        "--model",
+        "openai:gpt-4o-mini",
+    )
+    assert command(*run, "--set", f"prompts={folder}", "--out", "out") == 2
+    assert re.search(told, command.errors)
+    assert (
+        command("run", "repeated", *run[2:], "--set", f"inner.prompts={folder}", "--out", "out")
+        == 2
+    )
+    assert re.search(told, command.errors)
+    assert provider.requests == []
+
+
+def test_a_template_may_use_every_placeholder_and_names_of_its_own(tmp_path: Path) -> None:
+    text = "{{ low }}"
+    text += "{% set best = high %}{% for n in range(2) %}{{ n }}{% endfor %}"
+    text += "{% if mood is defined %}{{ mood }}{% endif %}"
+    folder = template(
+        tmp_path, "shared/score_task", text + "{{ best }} {{ metric }} {{ fence('x', candidate) }}"
+    )
+    assert Prompts.load(str(folder))
+
+
+@pytest.mark.parametrize(("name", "told"), [
+    ("debate/critic_strickt", "no template is called debate/critic_strickt.md (did you mean debate/critic_strict.md?)"),
+    ("debat/critic_strict", "no template is called debat/critic_strict.md (did you mean debate/critic_strict.md?)"),
+    ("critic_strict", "no template is called critic_strict.md (did you mean debate/critic_strict.md?)"),
+    ("notes/monday", "no template is called notes/monday.md; templates that"),
+])  # fmt: skip
+def test_a_file_that_replaces_no_template_is_named(tmp_path: Path, name: str, told: str) -> None:
+    folder = template(tmp_path, "debate/critic_plain", "Anders.")
+    template(tmp_path, name, "Anders.")
+    with pytest.raises(UsageError, match=re.escape(told)):
+        Prompts.load(str(folder))
+
+
+def test_a_template_with_another_ending_is_named(tmp_path: Path) -> None:
+    folder = template(tmp_path, "debate/critic_plain", "Anders.")
+    (folder / "debate" / "critic_strict.txt").write_text("Anders.", encoding="utf-8")
+    with pytest.raises(
+        UsageError,
+        match=r"debate/critic_strict\.txt is not read: the name of a template ends in \.md",
+    ):
+        Prompts.load(str(folder))
+    (folder / "debate" / "critic_strict.txt").rename(folder / "debate" / "notes.txt")
+    assert Prompts.load(str(folder))
+
+
+FORMS: dict[str, tuple[OutputSchema, Any]] = {
+    "score": (ScoreSchema(1, 5, "coherence"), 4.0),
+    "rating": (RatingSchema(1, 5, "coherence"), 4.0),
+    "pair": (PairSchema(1, 10), [4.0, 4.0]),
+    "total": (TotalSchema(6, 120), 40.0),
+    "totals": (TotalsSchema(6, 120), [40.0, 40.0]),
+    "totals with feedback": (TotalsSchema(6, 120, feedback=True, explained=True), [40.0, 40.0]),
+    "vote": (VoteSchema(), "2"),
+    "critique": (CritiqueSchema(), True),
+}
+
+
+@pytest.mark.parametrize("alone", [False, True], ids=["reasons", "alone"])
+@pytest.mark.parametrize("kind", FORMS)
+@pytest.mark.parametrize("wording", ["bundled", "papers"])
+def test_each_form_ends_by_asking_for_the_value_in_a_form_that_is_read(
+    wording: str, kind: str, alone: bool
+) -> None:
+    form, value = FORMS[kind]
+    prompts = Prompts.bundled() if wording == "bundled" else Prompts.load("papers")
+    asked = prompts.form(form, structured=False, alone=alone).rstrip()
+    last = asked.splitlines()[
+        -2 if isinstance(form, PairSchema) and asked.endswith("2: <number>") else -1 :
+    ]
+    number = "2" if kind == "vote" else f"{value[0] if isinstance(value, list) else value:g}"
+    # A literal placeholder is not a value.
+    if "<" in last[-1]:
+        with pytest.raises(ReplyError):
+            form.read(f"Reasons.\n{asked}")
+        reply = "\n".join(re.sub(r"<[^<>]*>", number, line) for line in last)
+    else:
+        reply = "NO ISSUE" if kind == "critique" else number
+        assert reply in asked or "number" in asked
+    for written in (
+        reply,
+        f"It is clear, with 3 slips.\n{reply}",
+        f"**{reply}**" if "\n" not in reply else reply,
+    ):
+        assert form.read(written)[1] == value, written
+    repair = prompts.render("shared/repair", problem="Why.", form=asked, cut_off=alone)
+    assert repair.rstrip().endswith(asked)

@@ -1,4 +1,4 @@
-"""What goes wrong between us and a provider: keys, limits, broken connections, replies that cannot be used; errors."""
+"""Test faults of providers: keys, limits, connections, unusable replies, and their errors."""
 
 import asyncio
 import copy
@@ -20,13 +20,32 @@ from jurygraph.nodes.models.call import UnsupportedParameterError
 from jurygraph.nodes.models.loaded_model import LoadedModel
 from jurygraph.nodes.models.provider_errors import ProviderFault
 from jurygraph.nodes.models.scripted_model import ScriptedModel
-from jurygraph.state import DataError, JurygraphError, ModelCallError, ReplyError, StoppedError, UsageError
+from jurygraph.state import (
+    DataError,
+    JurygraphError,
+    ModelCallError,
+    ReplyError,
+    StoppedError,
+    UsageError,
+)
 from jurygraph.state.errors import TransientCallError
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import RetryPolicy
 from typing_extensions import TypedDict
 
-from .loopback import Answer, Broken, Coded, Coding, Failure, Hang, Noise, Provider, Raw, Reset, Text
+from .loopback import (
+    Answer,
+    Broken,
+    Coded,
+    Coding,
+    Failure,
+    Hang,
+    Noise,
+    Provider,
+    Raw,
+    Reset,
+    Text,
+)
 from .loopback_debate import (
     OPENAI,
     PROVIDERS,
@@ -45,7 +64,7 @@ GOOD: dict[str, Any] = {"reasoning": "Every claim holds.", "score": 4}
 FINE: dict[str, Any] = {"feedback": "Nothing to add.", "no_issue": True}
 
 
-# One attempt, and what it says of trying again
+# One attempt, and whether to try again
 
 
 async def failed(model: LoadedModel | str) -> ModelCallError:
@@ -88,8 +107,14 @@ STAYING: dict[str, tuple[Answer, str]] = {
     "model": (Failure(404, "No such model."), "wrong base URL"),
     "not processable": (Failure(422, "The schema is odd."), "schema is odd"),
     "content filter": (Failure(400, "Blocked by the filter.", code="content_filter"), "filter"),
-    "OpenAI, spent": (Failure(429, "No quota.", code="insufficient_quota"), "waiting does not help"),
-    "OpenAI, an error inside": (Raw('{"error": {"message": "No.", "type": "invalid_request_error"}}'), "No"),
+    "OpenAI, spent": (
+        Failure(429, "No quota.", code="insufficient_quota"),
+        "waiting does not help",
+    ),
+    "OpenAI, an error inside": (
+        Raw('{"error": {"message": "No.", "type": "invalid_request_error"}}'),
+        "No",
+    ),
 }
 
 CASES = [
@@ -100,18 +125,24 @@ CASES = [
 
 
 @pytest.mark.parametrize(("kind", "case"), CASES)
-async def test_what_may_pass_is_retryable_and_no_more(provider: Provider, kind: str, case: str) -> None:
+async def test_what_may_pass_is_retryable_and_no_more(
+    provider: Provider, kind: str, case: str
+) -> None:
     answer, words = (PASSING | STAYING)[case]
     provider.play(answer)
     error = await failed(name_of(kind, provider))
-    assert (error.retryable, error.rate_limited) == (case in PASSING, case == "rate limit"), str(error)
+    assert (error.retryable, error.rate_limited) == (case in PASSING, case == "rate limit"), str(
+        error
+    )
     assert words in str(error)
     assert str(error).startswith(f"scorer, round 0: {name_of(kind, provider).partition('?')[0]}: ")
     assert len(provider.requests) == 1
 
 
 @pytest.mark.parametrize("kind", PROVIDERS)
-async def test_a_model_object_of_the_callers_own_is_understood_as_well(provider: Provider, kind: str) -> None:
+async def test_a_model_object_of_the_callers_own_is_understood_as_well(
+    provider: Provider, kind: str
+) -> None:
     misread = {}
     for case in (case for of, case in CASES if of == kind):
         provider.play((PASSING | STAYING)[case][0])
@@ -123,7 +154,8 @@ async def test_a_model_object_of_the_callers_own_is_understood_as_well(provider:
 
 
 @pytest.mark.parametrize(
-    "name", [f"{OPENAI}?base_url=http://{{}}/v1", "google_genai:gemini-2.0-flash?base_url=http://{}"]
+    "name",
+    [f"{OPENAI}?base_url=http://{{}}/v1", "google_genai:gemini-2.0-flash?base_url=http://{}"],
 )
 async def test_nobody_there(provider: Provider, name: str) -> None:
     with socket.socket() as closed:
@@ -136,7 +168,9 @@ async def test_nobody_there(provider: Provider, name: str) -> None:
 
 @pytest.mark.parametrize("kind", PROVIDERS)
 @pytest.mark.parametrize("coding", ["chunked", "gzip"])
-async def test_chunked_and_compressed_replies_are_read(provider: Provider, kind: str, coding: Coding) -> None:
+async def test_chunked_and_compressed_replies_are_read(
+    provider: Provider, kind: str, coding: Coding
+) -> None:
     provider.play(Coded("Score: 4", coding))
     reply = await asked(loaded(name_of(kind, provider)))
     assert (reply.text, reply.usage.input_tokens, reply.dropped) == ("Score: 4", 100, ())
@@ -159,7 +193,9 @@ async def test_a_huge_body_is_given_up(provider: Provider, monkeypatch: pytest.M
 @pytest.mark.parametrize(
     "answer", [Hang(3600), Broken(silent=3600)], ids=["hang", "half a body, then silence"]
 )
-async def test_a_call_that_hangs_can_be_given_up(provider: Provider, kind: str, answer: Answer) -> None:
+async def test_a_call_that_hangs_can_be_given_up(
+    provider: Provider, kind: str, answer: Answer
+) -> None:
     model = loaded(name_of(kind, provider))
     provider.play(answer, "Score: 4")
     hanging = asyncio.create_task(asked(model))
@@ -172,11 +208,17 @@ async def test_a_call_that_hangs_can_be_given_up(provider: Provider, kind: str, 
 
 
 def refused(status: int = 429, **headers: str) -> Failure:
-    return Failure(status, headers={name.replace("_", "-"): value for name, value in headers.items()})
+    return Failure(
+        status, headers={name.replace("_", "-"): value for name, value in headers.items()}
+    )
 
 
-LATER, NOW = "Wed, 21 Oct 2015 07:28:30 GMT", "Wed, 21 Oct 2015 07:28:00 GMT"
-USED_UP: dict[str, Any] = {"x_ratelimit_remaining_requests": "12", "x_ratelimit_reset_requests": "1h"}
+LATER = "Wed, 21 Oct 2015 07:28:30 GMT"
+NOW = "Wed, 21 Oct 2015 07:28:00 GMT"
+USED_UP: dict[str, Any] = {
+    "x_ratelimit_remaining_requests": "12",
+    "x_ratelimit_reset_requests": "1h",
+}
 USED_UP |= {"x_ratelimit_remaining_tokens": "0", "x_ratelimit_reset_tokens": "1m6.5s"}
 RETRY_INFO = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "7.5s"}
 GEMINIS = {"error": {"code": 429, "message": "Slow down.", "details": [RETRY_INFO]}}
@@ -235,7 +277,9 @@ def test_connections_of_other_clients_may_come_back_and_other_errors_stay(error:
     assert (fault.retryable, fault.status) == (error in MAY_COME_BACK, None)
 
 
-@pytest.mark.parametrize(("status", "passing"), [(529, True), (429, True), (413, False), (400, False)])
+@pytest.mark.parametrize(
+    ("status", "passing"), [(529, True), (429, True), (413, False), (400, False)]
+)
 def test_errors_of_unknown_clients_are_read_by_their_status(status: int, passing: bool) -> None:
     class APIStatusError(Exception):
         status_code = status
@@ -263,7 +307,9 @@ async def test_a_time_out_of_the_callers_own(provider: Provider, kind: str) -> N
 
 
 def test_a_prompt_that_gemini_blocks_is_filtered(provider: Provider) -> None:
-    blocked = Raw('{"promptFeedback": {"blockReason": "SAFETY"}, "usageMetadata": {"promptTokenCount": 9}}')
+    blocked = Raw(
+        '{"promptFeedback": {"blockReason": "SAFETY"}, "usageMetadata": {"promptTokenCount": 9}}'
+    )
     provider.play(blocked, blocked)
     with pytest.raises(ReplyError) as raised:
         run("async", models={"*": google(provider)})
@@ -283,7 +329,9 @@ def test_an_empty_reply_is_asked_for_again(provider: Provider, kind: str) -> Non
 def test_an_off_scale_score_is_quoted_back(provider: Provider, kind: str, structured: str) -> None:
     text = structured == "off"
     off_scale: Answer = "Splendid.\nScore: 9" if text else {"reasoning": "Splendid.", "score": 9}
-    provider.play(off_scale, "Score: 5" if text else {**GOOD, "score": 5}, "NO ISSUE" if text else FINE)
+    provider.play(
+        off_scale, "Score: 5" if text else {**GOOD, "score": 5}, "NO ISSUE" if text else FINE
+    )
     verdict, transcript = run("async", models={"*": name_of(kind, provider)}, structured=structured)
     again = provider.requests[1].messages
     assert [role for role, _ in again] == ["system", "user", "assistant", "user"]
@@ -292,7 +340,12 @@ def test_an_off_scale_score_is_quoted_back(provider: Provider, kind: str, struct
     assert "9" in again[3][1]
     assert "off the scale 1 to 5" in again[3][1]
     turn = transcript[1]
-    assert (turn["value"], turn["calls"], turn["input_tokens"], turn["output_tokens"]) == (5, 2, 200, 40)
+    assert (turn["value"], turn["calls"], turn["input_tokens"], turn["output_tokens"]) == (
+        5,
+        2,
+        200,
+        40,
+    )
     assert verdict.calls == 3
     assert verdict.warnings == ("scorer, round 0: the reply was asked for again 1 time(s)",)
 
@@ -300,7 +353,10 @@ def test_an_off_scale_score_is_quoted_back(provider: Provider, kind: str, struct
 def test_a_function_call_is_repaired_in_words_the_provider_takes(provider: Provider) -> None:
     provider.play({"reasoning": "Splendid.", "score": 9}, GOOD, FINE)
     verdict, _ = run("async", models={"*": "openai:gpt-4"})
-    assert provider.requests[1].messages[2] == ("assistant", '{"reasoning": "Splendid.", "score": 9}')
+    assert provider.requests[1].messages[2] == (
+        "assistant",
+        '{"reasoning": "Splendid.", "score": 9}',
+    )
     assert (verdict.score, verdict.calls) == (4, 3)
 
 
@@ -319,7 +375,9 @@ def test_how_often_a_reply_is_asked_for_again(provider: Provider, repair: int) -
 def test_a_critic_that_fails_is_named_with_its_round(provider: Provider) -> None:
     again = {"feedback": "Look again.", "no_issue": False}
     provider.play(GOOD, again, GOOD, Failure(403, "Out of your reach."))
-    with pytest.raises(ModelCallError, match=r"^critic, round 2: openai:gpt-4o-mini: .*Out of your reach"):
+    with pytest.raises(
+        ModelCallError, match=r"^critic, round 2: openai:gpt-4o-mini: .*Out of your reach"
+    ):
         run("async", models={"*": OPENAI})
     assert speakers(provider) == ["scorer", "critic"] * 2
     provider.play(GOOD, {"verdict": "fine"}, {"verdict": "fine"})
@@ -328,7 +386,7 @@ def test_a_critic_that_fails_is_named_with_its_round(provider: Provider) -> None
     assert (raised.value.agent, raised.value.round, raised.value.fault) == ("critic", 1, "missing")
 
 
-# What LangGraph retries by default, and that errors survive pickling and copying
+# LangGraph's default retries, and pickling and copying of errors
 
 GIVEN: Any = {"task": SCORE_TASK}
 
@@ -339,7 +397,7 @@ class State(TypedDict):
 
 
 def judge_with_retry() -> Any:
-    """A LangGraph graph of the caller's with a judge as a node, and LangGraph's own retries around it."""
+    """Make a caller's LangGraph graph with a judge as a node and LangGraph's own retries."""
     parent = StateGraph(State)
     judge = single.build(models={"*": OPENAI}).compile()
     parent.add_node("judge", judge, retry_policy=RetryPolicy(initial_interval=0.001, jitter=False))
@@ -360,9 +418,14 @@ async def test_langgraph_retries_what_may_pass(provider: Provider, failure: Fail
 # Of an unreadable reply, the second request is the repair.
 @pytest.mark.parametrize(
     ("answer", "requests_made"),
-    [*((Failure(status, "No."), 1) for status in (400, 401, 403, 404)), ("I would rather not say.", 2)],
+    [
+        *((Failure(status, "No."), 1) for status in (400, 401, 403, 404)),
+        ("I would rather not say.", 2),
+    ],
 )
-def test_langgraph_retries_nothing_that_stays(provider: Provider, answer: Answer, requests_made: int) -> None:
+def test_langgraph_retries_nothing_that_stays(
+    provider: Provider, answer: Answer, requests_made: int
+) -> None:
     provider.play(*[answer] * 9)
     with pytest.raises((ModelCallError, ReplyError)):
         judge_with_retry().invoke(GIVEN)
@@ -370,7 +433,8 @@ def test_langgraph_retries_nothing_that_stays(provider: Provider, answer: Answer
 
 
 UNREADABLE = ReplyError("It states no score.", "I would rather not say.", "missing")
-UNREADABLE.agent, UNREADABLE.round = "critic", 2
+UNREADABLE.agent = "critic"
+UNREADABLE.round = 2
 ERRORS = [
     UsageError("no such role"), DataError("items.jsonl, line 3"), UNREADABLE,
     ModelCallError("the key was refused"),
@@ -380,7 +444,9 @@ ERRORS = [
 
 
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
-@pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, lambda error: pickle.loads(pickle.dumps(error))])
+@pytest.mark.parametrize(
+    "again", [copy.copy, copy.deepcopy, lambda error: pickle.loads(pickle.dumps(error))]
+)
 def test_errors_can_be_pickled_and_copied(error: JurygraphError, again: Any) -> None:
     copied = again(error)
     assert type(copied) is type(error)

@@ -1,5 +1,4 @@
-"""The real clients of OpenAI and Gemini against the loopback provider: what is sent, what is read from replies, and
-where a redirect does not lead: judged texts and keys go to no other host."""
+"""Test OpenAI's and Gemini's clients on loopback: requests, replies, and redirects."""
 
 import asyncio
 import socket
@@ -43,7 +42,7 @@ def test_nothing_outside_the_machine_can_be_reached() -> None:
         socket.create_connection(("192.0.2.1", 80), timeout=0.1)
 
 
-# What is sent
+# Requests
 
 
 @pytest.mark.parametrize("name", ["gpt-4o-mini", "gpt-4.1-nano", "gpt-5-mini", "o3-mini"])
@@ -55,7 +54,10 @@ def test_openai_is_asked_for_a_strict_schema(provider: Provider, name: str) -> N
     assert wanted["type"] == "json_schema"
     assert wanted["json_schema"]["strict"] is True
     assert list(wanted["json_schema"]["schema"]["properties"]) == ["reasoning", "score"]
-    assert list(second["response_format"]["json_schema"]["schema"]["properties"]) == ["feedback", "no_issue"]
+    assert list(second["response_format"]["json_schema"]["schema"]["properties"]) == [
+        "feedback",
+        "no_issue",
+    ]
     assert "tools" not in first
     if name == "gpt-4o-mini":
         assert first == {"temperature": 0.0, **LIMIT}
@@ -133,15 +135,18 @@ def test_a_chat_model_that_has_no_temperature_to_set_is_named_in_a_warning() -> 
     assert model.tuned(0.5, None) is model.tuned(0.5, None)
 
 
-# What comes back
+# Responses
 
 
-# Published prices per million tokens, input / cached input / output: gpt-4o-mini 0.15 / 0.075 / 0.60 USD,
-# gemini-2.0-flash 0.10 / 0.025 / 0.40 USD. For 60 fresh, 40 cached and 20 output tokens, then 300 and 10:
+# Published prices per million tokens, input / cached input / output: gpt-4o-mini 0.15 / 0.075 /
+# 0.60 USD, gemini-2.0-flash 0.10 / 0.025 / 0.40 USD. For 60 fresh, 40 cached and 20 output tokens,
+# then 300 and 10:
 @pytest.mark.parametrize(
     ("kind", "micro_usd"), [("openai", (9 + 3 + 12) + (45 + 6)), ("google", (6 + 1 + 8) + (30 + 4))]
 )
-def test_usage_and_cost_of_turns_and_verdict(provider: Provider, kind: str, micro_usd: float) -> None:
+def test_usage_and_cost_of_turns_and_verdict(
+    provider: Provider, kind: str, micro_usd: float
+) -> None:
     usage = Usage(input=100, cached=40, output=20, reasoning=5)
     provider.play(
         Text(fields={"reasoning": "Fine.", "score": 4}, usage=usage),
@@ -159,16 +164,20 @@ def test_usage_and_cost_of_turns_and_verdict(provider: Provider, kind: str, micr
 
 def test_an_unknown_price_or_usage_makes_the_whole_unknown(provider: Provider) -> None:
     provider.play(by=Debaters())
-    verdict, transcript = run("async", models={"scorer": OPENAI, "critic": "openai:somebodys-own-model"})
+    verdict, transcript = run(
+        "async", models={"scorer": OPENAI, "critic": "openai:somebodys-own-model"}
+    )
     costs = {turn["role"]: turn["cost_usd"] for turn in transcript if turn["calls"]}
     assert costs == {"scorer": cost_usd(OPENAI, 100, 0, 20), "critic": None}
     assert verdict.cost_usd is None
-    provider.play(Text(fields={"reasoning": "", "score": 4}, usage=None), {"feedback": "", "no_issue": True})
+    provider.play(
+        Text(fields={"reasoning": "", "score": 4}, usage=None), {"feedback": "", "no_issue": True}
+    )
     verdict, transcript = run("async", models={"*": OPENAI})
     assert (transcript[1]["cost_usd"], verdict.cost_usd) == (None, None)
 
 
-# What a model does not take
+# Unsupported features of a model
 
 TEMPERATURE = "Unsupported value: 'temperature' does not support 0 with this model."
 REJECTED = {
@@ -179,7 +188,11 @@ REJECTED = {
         "Unsupported: 'max_completion_tokens'",
     ),
     "Gemini, temperature": ("google", "temperature", "Temperature is not supported by this model."),
-    "Gemini, max_tokens": ("google&max_tokens=90", "maxOutputTokens", "max_output_tokens is not supported."),
+    "Gemini, max_tokens": (
+        "google&max_tokens=90",
+        "maxOutputTokens",
+        "max_output_tokens is not supported.",
+    ),
 }
 
 
@@ -198,18 +211,25 @@ def test_a_rejected_parameter_is_dropped_once_and_for_all(provider: Provider, ca
 
 async def test_debates_side_by_side_drop_a_parameter_together(provider: Provider) -> None:
     graph = debate.build(models={"*": "openai:o3-mini"}, n=1).compile()
-    given: list[Any] = [{"task": {**SCORE_TASK, "candidate": f"Candidate {at}."}} for at in range(6)]
+    given: list[Any] = [
+        {"task": {**SCORE_TASK, "candidate": f"Candidate {at}."}} for at in range(6)
+    ]
 
     def by(request: Request) -> Answer:
         if "temperature" not in request.parameters:
             return Debaters((4,))(request)
-        until(lambda: provider.connections > 1)  # another is on its way before the first is told
+        until(lambda: provider.connections > 1)  # another request must be in flight first
         return Failure(400, TEMPERATURE, "temperature")
 
     provider.play(by=by)
-    verdicts = [Verdict.of(result) for result in await asyncio.gather(*(graph.ainvoke(one) for one in given))]
+    verdicts = [
+        Verdict.of(result)
+        for result in await asyncio.gather(*(graph.ainvoke(one) for one in given))
+    ]
     assert [verdict.score for verdict in verdicts] == [4] * 6
-    assert all("takes no temperature" in warning for verdict in verdicts for warning in verdict.warnings)
+    assert all(
+        "takes no temperature" in warning for verdict in verdicts for warning in verdict.warnings
+    )
     assert [len(verdict.warnings) for verdict in verdicts] == [1] * 6
     assert sum("temperature" in request.parameters for request in provider.requests) > 1
 
@@ -225,7 +245,8 @@ def test_a_parameter_rejected_although_it_was_left_out_is_an_error(provider: Pro
 
 
 @pytest.mark.parametrize(
-    ("name", "key"), [(OPENAI, "OPENAI_API_KEY"), ("google_genai:gemini-2.0-flash", "GOOGLE_API_KEY")]
+    ("name", "key"),
+    [(OPENAI, "OPENAI_API_KEY"), ("google_genai:gemini-2.0-flash", "GOOGLE_API_KEY")],
 )
 @pytest.mark.parametrize("how", ["async", "sync"])
 def test_a_missing_key_is_one_sentence_before_any_call(
@@ -239,7 +260,9 @@ def test_a_missing_key_is_one_sentence_before_any_call(
     assert provider.requests == []
 
 
-def test_gemini_takes_its_other_key_too(provider: Provider, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gemini_takes_its_other_key_too(
+    provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("GOOGLE_API_KEY")
     monkeypatch.setenv("GEMINI_API_KEY", "other-key")
     provider.play(by=Debaters())
@@ -247,7 +270,9 @@ def test_gemini_takes_its_other_key_too(provider: Provider, monkeypatch: pytest.
     assert provider.requests[0].headers["x-goog-api-key"] == "other-key"
 
 
-async def test_a_mended_key_is_used_at_once(provider: Provider, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_mended_key_is_used_at_once(
+    provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
     graph = debate.build(models={"*": OPENAI}, n=1).compile()
     given: Any = {"task": SCORE_TASK}
     for key in ("wrong-key", "right-key"):
@@ -305,7 +330,9 @@ async def test_no_redirect_leads_to_another_host(
 
 @pytest.mark.parametrize("status", [301, 302, 303])
 @pytest.mark.parametrize("kind", ["fast", "openai", "object", "google"])
-async def test_no_redirect_turns_the_request_into_another(provider: Provider, kind: str, status: int) -> None:
+async def test_no_redirect_turns_the_request_into_another(
+    provider: Provider, kind: str, status: int
+) -> None:
     provider.play(by=lambda _: redirect(status, f"{path_of(kind)}?again=1"))
     with pytest.raises(ModelCallError, match=str(status)):
         await ask(kind, provider)
@@ -314,7 +341,9 @@ async def test_no_redirect_turns_the_request_into_another(provider: Provider, ki
 
 @pytest.mark.parametrize("status", [307, 308])
 @pytest.mark.parametrize("kind", ["fast", "openai", "object"])
-async def test_a_request_is_repeated_on_the_same_host(provider: Provider, kind: str, status: int) -> None:
+async def test_a_request_is_repeated_on_the_same_host(
+    provider: Provider, kind: str, status: int
+) -> None:
     provider.play(redirect(status, "/v1/chat/completions?again=1"), "Score: 4")
     assert (await ask(kind, provider)).text == "Score: 4"
     first, second = provider.requests

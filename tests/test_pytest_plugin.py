@@ -1,4 +1,4 @@
-"""The fixture ``judge`` in a pytest of its own: failed tests, second sessions, workers, the budget."""
+"""Test the fixture ``judge`` in a pytest run: failures, second sessions, workers, the budget."""
 
 import re
 import subprocess
@@ -13,8 +13,10 @@ from .loopback import Provider
 from .processes import ran
 from .source_tree import ROOT
 
-# In a source tree that was installed before the plugin was there, it is named; else pytest finds it by itself.
-FOUND = any(one.value == "jurygraph.eval.judges.pytest_plugin" for one in entry_points(group="pytest11"))
+# A source tree installed before the plugin existed has to name it; otherwise pytest finds it.
+FOUND = any(
+    one.value == "jurygraph.eval.judges.pytest_plugin" for one in entry_points(group="pytest11")
+)
 NAMED = () if FOUND else ("-p", "jurygraph.eval.judges.pytest_plugin")
 QUIET = ("-p", "no:randomly", "-p", "no:asyncio")
 MODEL = "--jurygraph-model=openai:gpt-4o-mini"
@@ -54,7 +56,9 @@ BAD = "::error::It does \x1b[31mnot hold together.\nScore: 2"
 def judging(provider: Provider, mumbled: str = BAD) -> None:
     replies = {"good text": "It holds together.\nScore: 4.5", "mumbled text": mumbled}
     provider.play(
-        by=lambda request: next((replies[text] for text in replies if text in str(request.body)), BAD)
+        by=lambda request: next(
+            (replies[text] for text in replies if text in str(request.body)), BAD
+        )
     )
 
 
@@ -65,17 +69,21 @@ def run(folder: Path, *options: str, code: str = JUDGED) -> subprocess.Completed
 
 def test_pytest_finds_the_plugin_by_its_entry_point() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert project["entry-points"]["pytest11"] == {"jurygraph": "jurygraph.eval.judges.pytest_plugin"}
+    assert project["entry-points"]["pytest11"] == {
+        "jurygraph": "jurygraph.eval.judges.pytest_plugin"
+    }
 
 
 @pytest.mark.slow
-def test_a_failed_test_prints_its_debate_and_a_rerun_is_free(tmp_path: Path, provider: Provider) -> None:
+def test_a_failed_test_prints_its_debate_and_a_rerun_is_free(
+    tmp_path: Path, provider: Provider
+) -> None:
     judging(provider, mumbled="no words")
     first = run(tmp_path, MODEL, code=JUDGED + AS_AN_AGENT)
     assert first.returncode == 1, first.stdout + first.stderr
     assert "2 failed, 3 passed" in first.stdout
     assert "ReplyError" in first.stdout
-    # The agent with a judge inside asks once, and a reply that cannot be read is asked for once more.
+    # The agent with a judge inside asks once, and an unreadable reply is requested once more.
     assert "jurygraph: 6 model calls, 1 answered by the journal" in first.stdout
     section = first.stdout.partition("judged by jurygraph")[2]
     assert "coherence: 2.0\n  | ::error::It does \\x1b[31mnot hold together." in section
@@ -91,7 +99,9 @@ def test_a_failed_test_prints_its_debate_and_a_rerun_is_free(tmp_path: Path, pro
     judging(provider)
     again = run(tmp_path, MODEL, code=JUDGED + AS_AN_AGENT)
     assert "1 failed, 4 passed" in again.stdout
-    assert "jurygraph: 1 model calls, 5 answered by the journal" in again.stdout, "but what could not be read"
+    assert "jurygraph: 1 model calls, 5 answered by the journal" in again.stdout, (
+        "but what could not be read"
+    )
     assert len(provider.requests) == asked + 1 == 7
 
 
@@ -105,7 +115,9 @@ import pytest
 def test_good(judge, n):
     assert judge("single", aspect="coherence")(inputs="It rained.", outputs="good text")["score"] >= 4
 """
-    done = run(tmp_path, MODEL, "-n", "2", "--dist", "each", "--jurygraph-journal=calls.sqlite", code=code)
+    done = run(
+        tmp_path, MODEL, "-n", "2", "--dist", "each", "--jurygraph-journal=calls.sqlite", code=code
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     assert len(provider.requests) == 1
     assert "jurygraph: 1 model calls, 15 answered by the journal" in done.stdout
@@ -113,20 +125,24 @@ def test_good(judge, n):
 
 
 @pytest.mark.slow
-def test_options_may_stand_in_the_ini_file_and_the_budget_holds(tmp_path: Path, provider: Provider) -> None:
+def test_options_may_stand_in_the_ini_file_and_the_budget_holds(
+    tmp_path: Path, provider: Provider
+) -> None:
     judging(provider)
     (tmp_path / "pytest.ini").write_text(
         "[pytest]\njurygraph_model = openai:gpt-4o-mini\njurygraph_max_calls = 2\njurygraph_journal = kept.sqlite\n"
     )
     done = run(tmp_path)
     failures = done.stdout.partition("_ test_async _")[2]
-    assert "the budget is reached: at most 2 calls; --jurygraph-max-calls raises the limit" in failures
+    assert (
+        "the budget is reached: at most 2 calls; --jurygraph-max-calls raises the limit" in failures
+    )
     assert "Traceback" not in failures
     assert not re.search(r"\.py:\d+:", failures), "no line of code is at fault"
     assert (len(provider.requests), (tmp_path / "kept.sqlite").exists()) == (2, True)
     wrong = run(tmp_path, "--jurygraph-max-calls=few")
     assert "--jurygraph-max-calls takes a number, got 'few'" in wrong.stdout
-    # What was paid for is there: with a higher limit the rest is judged.
+    # Paid calls are stored: with a higher limit the rest is judged.
     assert (
         "jurygraph: 1 model calls, 2 answered by the journal"
         in run(tmp_path, "--jurygraph-max-calls=9").stdout
@@ -134,7 +150,9 @@ def test_options_may_stand_in_the_ini_file_and_the_budget_holds(tmp_path: Path, 
 
 
 @pytest.mark.slow
-def test_feedback_is_logged_where_langsmith_tests_and_no_model_or_cache_is_needed(tmp_path: Path) -> None:
+def test_feedback_is_logged_where_langsmith_tests_and_no_model_or_cache_is_needed(
+    tmp_path: Path,
+) -> None:
     code = """
 import langsmith.testing as t
 

@@ -1,4 +1,4 @@
-"""The best of several answers: the voting rules on elections whose outcome is known, and the graph that holds them."""
+"""Test the best of several answers: voting rules on known elections, and their graph."""
 
 from collections.abc import Mapping
 from itertools import combinations
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from jurygraph.graphs import geval, load_graph, ranked, samre
-from jurygraph.graphs.ranked import RULES, Compared, VotingRule, elect
+from jurygraph.graphs.wrappers.ranked import RULES, Compared, VotingRule, elect
 from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.state import UsageError
 from jurygraph.state.verdict import Winner
@@ -24,7 +24,7 @@ def compared(
 
 
 def election(rule: VotingRule, *rankings: str, **options: Any) -> Any:
-    """Hold an election among answers 1 to 9 by rankings, each of one voter: ``132`` puts 1 first and 2 last."""
+    """Run an election among answers 1 to 9 by rankings of single voters: ``132`` puts 1 first."""
     count = len(rankings[0])
 
     def vote(ranking: str, first: int, second: int) -> Winner:
@@ -46,14 +46,19 @@ def test_rules_elect_different_answers_and_in_a_cycle_nobody() -> None:
     assert (condorcet.winner, condorcet.points) == (2, (0, 2, 1))
     # Borda: 1 has 2 points of three voters; 2 has 1 of three, 2 of two, 1 of two.
     assert election("borda", *ballots).points == (6, 9, 6)
-    # A loser of every duel can lead in first choices, and a Condorcet winner can miss the most points.
+    # A loser of every duel can lead in first choices, and a Condorcet winner can lack the most
+    # points.
     other = ["123"] * 3 + ["231"] * 2
     assert election("condorcet", *other).winner == 1
     assert election("majority", *other).winner == 1
     borda = election("borda", *other)
     assert (borda.winner, borda.points) == (2, (6, 7, 2))
     cycle = election("condorcet", "123", "231", "312")
-    assert (cycle.winner, cycle.ranking, cycle.why) == (None, (1, 2, 3), "no answer beats every other one")
+    assert (cycle.winner, cycle.ranking, cycle.why) == (
+        None,
+        (1, 2, 3),
+        "no answer beats every other one",
+    )
     assert election("borda", "12", "21").winner is None
 
 
@@ -74,8 +79,11 @@ def prefers_the_longer() -> ScriptedModel:
     def reply(metadata: Mapping[str, Any], prompt: str) -> Any:
         if metadata["form"] == "text":
             return "I say so."
-        first, second = (prompt.partition(f"<<<answer {n}")[2].partition("<<<end")[0] for n in (1, 2))
-        low, high = metadata["low"], metadata["high"]
+        first, second = (
+            prompt.partition(f"<<<answer {n}")[2].partition("<<<end")[0] for n in (1, 2)
+        )
+        low = metadata["low"]
+        high = metadata["high"]
         pair = (high, low) if len(first) > len(second) else (low, high)
         return {"reasoning": "So.", "score_1": pair[0], "score_2": pair[1]}
 
@@ -113,6 +121,8 @@ def test_jurors_vote_and_a_thread_is_used_again() -> None:
     ({"judge": "single"}, {"answers": ["a", " "]}, "answer_2"),
     ({"judge": "single"}, {"question": " ", "answers": ["a", "b"]}, "question"),
 ])  # fmt: skip
-def test_what_cannot_be_ranked_is_refused(build: dict[str, Any], given: dict[str, Any], message: str) -> None:
+def test_what_cannot_be_ranked_is_refused(
+    build: dict[str, Any], given: dict[str, Any], message: str
+) -> None:
     with pytest.raises(UsageError, match=message):
         ranked(**build).compile().invoke({"question": QUESTION, "answers": ANSWERS, **given})

@@ -13,20 +13,31 @@ from typing import Any
 
 import pytest
 from jurygraph.eval import Ray, evaluate
-from jurygraph.eval.engines.ray_engine import check_address, cluster
-from jurygraph.eval.engines.ray_worker import RunDescription, inspect_host
-from jurygraph.eval.plan.plan import plan
 from jurygraph.eval.results.config import RunConfig
+from jurygraph.eval.run.engines.ray_engine import check_address, cluster
+from jurygraph.eval.run.engines.ray_worker import RunDescription, inspect_host
+from jurygraph.eval.run.plan.plan import plan
 from jurygraph.graphs import debate
 from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.state.errors import UsageError
 from sqlalchemy import make_url
 
 from .journal_locations import POSTGRES, schema
-from .processes import Simulated, command_line, in_this_process, signalled, started, until, when, whole_lines
+from .processes import (
+    Simulated,
+    command_line,
+    in_this_process,
+    signalled,
+    started,
+    until,
+    when,
+    whole_lines,
+)
 from .sample_data import read_lines
 
-needs_ray = pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="Ray is not installed")
+needs_ray = pytest.mark.skipif(
+    importlib.util.find_spec("ray") is None, reason="Ray is not installed"
+)
 RUN: dict[str, Any] = {"data": "demo", "aspects": ["fluency", "relevance"], "limit": 12}
 IN_FLIGHT = 4
 """Calls that each worker has in flight."""
@@ -70,7 +81,7 @@ def logged(folder: Path, event: str) -> list[dict[str, Any]]:
 
 
 class Runs:
-    """The same run in one process and on Ray, of calls that a simulated provider answers and counts."""
+    """The same run in one process and on Ray, with calls that a simulated provider counts."""
 
     def __init__(self, simulated: Simulated, journal: str, folder: Path) -> None:
         self.provider = simulated
@@ -78,7 +89,18 @@ class Runs:
         self.folder = folder
         self.out = folder / "ray"
         model = f"openai:sim?base_url={os.environ['OPENAI_BASE_URL']}&price_in=1&price_out=1"
-        run = ("run", "debate", "--data", "demo", "--aspect", "fluency", "--limit", "60", "--model", model)
+        run = (
+            "run",
+            "debate",
+            "--data",
+            "demo",
+            "--aspect",
+            "fluency",
+            "--limit",
+            "60",
+            "--model",
+            model,
+        )
         self.command = (*run, "--set", "structured=off", "--concurrency", str(IN_FLIGHT))
         on_ray = command_line(f"--engine ray --workers 2 --journal '{journal}' --out {self.out}")
         self.on_ray = (*self.command, *on_ray)
@@ -110,23 +132,38 @@ def test_workers_judge_as_one_process_does(address: str, journal: str, tmp_path:
     evaluate(["debate", "geval"], **RUN, out=tmp_path / "one")
     # There is room for two of them, who take all CPUs.
     engine = Ray(workers=3, cpus_per_worker=2)
-    done = evaluate(["debate", "geval"], **RUN, out=tmp_path / "ray", journal=journal, engine=engine)
+    done = evaluate(
+        ["debate", "geval"], **RUN, out=tmp_path / "ray", journal=journal, engine=engine
+    )
     assert (len(done.results), done.stopped, len(done.failed)) == (48, None, 0)
     planned = [
-        [one for one in lines(tmp_path / name) if one["protocol"] == "debate"] for name in ("one", "ray")
+        [one for one in lines(tmp_path / name) if one["protocol"] == "debate"]
+        for name in ("one", "ray")
     ]
     assert planned[0] == planned[1]
-    assert {path.name for path in (tmp_path / "ray").iterdir()} == {"results.jsonl", "run.json", "run.lock"}
+    assert {path.name for path in (tmp_path / "ray").iterdir()} == {
+        "results.jsonl",
+        "run.json",
+        "run.lock",
+    }
     assert sorted(one["aspect"] for one in done.manifest["steps"]) == ["fluency", "relevance"]
-    asked = [one["item"] for one in lines(tmp_path / "ray") if one["transcript"][0]["agent"] == "planner"]
-    assert asked == [done.results[0].item] * 2, "the first item asks for the steps, and all others have them"
+    asked = [
+        one["item"] for one in lines(tmp_path / "ray") if one["transcript"][0]["agent"] == "planner"
+    ]
+    assert asked == [done.results[0].item] * 2, (
+        "the first item asks for the steps, and all others have them"
+    )
     more = {**RUN, "limit": 13}
-    again = evaluate(["debate", "geval"], **more, out=tmp_path / "ray", journal=journal, engine=engine)
+    again = evaluate(
+        ["debate", "geval"], **more, out=tmp_path / "ray", journal=journal, engine=engine
+    )
     assert len(again.results) == 52, "a run with more items goes on, with fewer items than workers"
     assert sorted(again.manifest["steps"], key=str) == sorted(done.manifest["steps"], key=str)
     password = make_url(journal).password
     session = importlib.import_module("ray._private.worker")._global_node.get_session_dir_path()
-    written = [path for place in (tmp_path, Path(session)) for path in place.rglob("*") if path.is_file()]
+    written = [
+        path for place in (tmp_path, Path(session)) for path in place.rglob("*") if path.is_file()
+    ]
     assert len(written) > 10
     assert password
     assert [path for path in written if password.encode() in path.read_bytes()] == []
@@ -148,7 +185,9 @@ def test_workers_and_sessions_of_the_journal_may_be_killed(runs: Runs) -> None:
     def end_all_sessions() -> None:
         with psycopg.connect(POSTGRES, autocommit=True) as server:
             name = make_url(runs.journal).query["application_name"]
-            ended = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = %s"
+            ended = (
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = %s"
+            )
             killed.append(len(server.execute(ended, [name]).fetchall()))
 
     when(runs.have_made(runs.calls // 4), kill_a_worker)
@@ -166,7 +205,9 @@ def test_workers_and_sessions_of_the_journal_may_be_killed(runs: Runs) -> None:
 
 @pytest.mark.slow
 @needs_ray
-def test_a_run_that_spent_its_budget_or_was_interrupted_or_killed_goes_on(runs: Runs, address: str) -> None:
+def test_a_run_that_spent_its_budget_or_was_interrupted_or_killed_goes_on(
+    runs: Runs, address: str
+) -> None:
     one = runs.in_one_process()
     most = runs.calls // 4
     done = in_this_process(*runs.on_ray, "--max-calls", str(most), cwd=runs.folder)
@@ -182,7 +223,7 @@ def test_a_run_that_spent_its_budget_or_was_interrupted_or_killed_goes_on(runs: 
     made = runs.requests()
     assert f"{made} calls" in done.stdout, "calls in flight are let finish, and kept"
     with started(*runs.on_ray, "--engine-address", address, cwd=runs.folder) as process:
-        # Half of what the interrupted run left to do, however many calls it had in flight.
+        # Half of the interrupted run's remaining calls, however many were in flight.
         until(runs.have_made((made + runs.calls) // 2), process)
         process.kill()
     done = in_this_process(*runs.on_ray, cwd=runs.folder)
@@ -193,14 +234,21 @@ def test_a_run_that_spent_its_budget_or_was_interrupted_or_killed_goes_on(runs: 
 
 @pytest.mark.slow
 @needs_ray
-def test_a_worker_without_the_key_is_refused_first(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_without_the_key_is_refused_first(
+    runs: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("KEY_OF_THE_DRIVER", "here")
     model = f"openai:sim?base_url={os.environ['OPENAI_BASE_URL']}&key_env=KEY_OF_THE_DRIVER"
-    done = in_this_process(*runs.on_ray, "--model", model, cwd=runs.folder)
+    command = [*runs.on_ray]
+    command[command.index("--model") + 1] = model
+    done = in_this_process(*command, cwd=runs.folder)
     assert done.returncode == 2
-    assert "cannot judge: " in done.stderr
-    assert "KEY_OF_THE_DRIVER" in done.stderr
-    assert done.stderr.count("\n") == 1
+    # On a busy machine, a line before it says that Ray's workers start.
+    [problem] = [
+        line for line in done.stderr.splitlines() if not line.startswith("waiting for Ray")
+    ]
+    assert "cannot judge: " in problem
+    assert "KEY_OF_THE_DRIVER" in problem
     assert runs.requests() == 0
 
 
@@ -229,7 +277,9 @@ def test_what_cannot_be_shared_is_refused_before_any_call(
 def test_engines_that_cannot_be_are_refused(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, unused_tcp_port: int
 ) -> None:
-    with pytest.raises(UsageError, match=f"no Ray cluster at 127.0.0.1:{unused_tcp_port}: .*refused"):
+    with pytest.raises(
+        UsageError, match=f"no Ray cluster at 127.0.0.1:{unused_tcp_port}: .*refused"
+    ):
         check_address(f"127.0.0.1:{unused_tcp_port}")
     run = ("run", "debate", "--data", "demo", "--out", str(tmp_path / "out"))
     for options, message in (
@@ -251,7 +301,12 @@ def test_hosts_that_would_judge_otherwise_are_refused(monkeypatch: pytest.Monkey
     for package, version in here.versions.items():
         there = replace(here, versions={**here.versions, package: "0"})
         assert f"it has {package} {version}, but the driver has 0" in inspect_host(there, "")
-    other = {**prepared.manifest, "signatures": plan("debate", "demo", limit=1).manifest["signatures"]}
-    assert "differs from the driver's: debate: models" in inspect_host(replace(here, manifest=other), "")
+    other = {
+        **prepared.manifest,
+        "signatures": plan("debate", "demo", limit=1).manifest["signatures"],
+    }
+    assert "differs from the driver's: debate: models" in inspect_host(
+        replace(here, manifest=other), ""
+    )
     monkeypatch.delenv("OPENAI_API_KEY")
     assert "OPENAI_API_KEY" in inspect_host(here, "")

@@ -1,7 +1,8 @@
-"""A language model judges with every protocol: ``local``, of 135 million parameters, whose verdicts are worth nothing.
+"""Test every protocol with a small language model: ``local``, of 135 million parameters.
 
-What is worth something are its ways: real replies, log-probabilities, loops and disobedience. Nothing here expects a
-certain verdict; each is judged or fails with a reason, by what the server has really answered.
+Its verdicts are worth nothing, but its behaviour is real: replies, log-probabilities, loops and
+disobedience. No test expects a certain verdict; each item is judged or fails with a reason,
+according to the server's real answers.
 """
 
 import json
@@ -22,7 +23,7 @@ from jurygraph.eval import Evaluation, evaluate
 from jurygraph.eval.datasets.dataset import load_dataset
 from jurygraph.eval.journal import records
 from jurygraph.eval.results.results import Result
-from jurygraph.graphs.registry import protocol_names
+from jurygraph.graphs.engine.registry import protocol_names
 from jurygraph.nodes.models import local_model, openai_fast
 from jurygraph.nodes.models.call import Reply
 from jurygraph.state.errors import UsageError
@@ -51,10 +52,12 @@ pytestmark = [
     pytest.mark.real_model,
     pytest.mark.skipif(bool(_missing()), reason=_missing()),
     pytest.mark.usefixtures("socket_enabled"),
+    pytest.mark.filterwarnings("ignore::jurygraph.eval.datasets.reading.ReadingNotice"),
 ]
 
-POINTS, SHORT = {"max_tokens": 200}, {"max_tokens": 40}
-"""A judge of the courtroom gives twelve points by name; the others are kept short, for the model loops in free text."""
+POINTS = {"max_tokens": 200}
+SHORT = {"max_tokens": 40}
+"""A courtroom judge gives twelve named points; other replies are short, since the model loops."""
 UNSWAPPED = {"position_calibration": False, **SHORT}
 
 SETTINGS: Any = {
@@ -70,27 +73,31 @@ SETTINGS: Any = {
 }  # fmt: skip
 
 SCORED = ("cascade", "debate", "geval", "repeated", "single")
-"""Those that score one text; the others compare two."""
+"""The protocols that score one text; the others compare two."""
 
 PLAIN = ("single", "debate", "chateval", "geval")
-"""Those that are asked in words as well, where nothing bounds a reply but its limit."""
+"""The protocols that are also asked in words, where only the limit bounds a reply."""
 
 PATIENT = 2 * HANG_GUARD
-"""Seconds for one request, so many that no busy machine takes them."""
+"""Seconds for one request, enough for any busy machine."""
 
 BY_MODELS = [name for name in protocol_names() if name != "review"]
-"""All but the one that pauses for a person, which a run over data cannot."""
+"""All protocols except the one that pauses for a human, which a run over data cannot do."""
 
 
 def items(kind: str, size: int = 1) -> list[dict[str, Any]]:
     name, *texts = OF_KIND[kind]
-    found = [{key: getattr(item, key) for key in ("id", *texts)} for item in load_dataset(name, DATA)]
+    found = [
+        {key: getattr(item, key) for key in ("id", *texts)}
+        for item in load_dataset(name, DATA)
+        if all(getattr(item, text) for text in texts)
+    ]
     return sorted(found, key=lambda item: sum(map(len, item.values())))[:size]
 
 
 @dataclass
 class Judged:
-    """A run, the bodies of all chat completions that the server gave in it, and all replies in its journal."""
+    """A run, the bodies of all chat completions of the server, and the journal's replies."""
 
     structured: str
     results: Sequence[Result]
@@ -112,28 +119,33 @@ def answered(patch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
 
 
 def kept(folder: Path) -> list[Reply]:
-    """All replies of a run's journal, in the order in which they came; those that were no use, too."""
+    """Return all replies of a run's journal in order, including unusable ones."""
     with closing(sqlite3.connect(folder / "journal.sqlite")) as journal:
         rows = journal.execute("SELECT reply FROM jurygraph_calls ORDER BY number").fetchall()
     return [records.from_bytes(reply, "local") for (reply,) in rows]
 
 
 def run(names: Any, kind: str, size: int = 1, **options: Any) -> Evaluation:
-    """Judge so many items of a kind with the model, one call at a time."""
+    """Judge this many items of a kind with the model, one call at a time."""
     aspects = ["coherence"] if kind == "score" else []
     options |= {"aspects": aspects, "models": {"*": "local"}, "concurrency": 1, "timeout": PATIENT}
     return evaluate(names, items(kind, size), **options)
 
 
 @pytest.fixture(scope="module", params=["auto", "off"])
-def judged(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judged]:
+def judged(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Judged]:
     """Every protocol and wrapper on one item, or some in words; one call at a time."""
     asked = BY_MODELS if request.param == "auto" else PLAIN
     with pytest.MonkeyPatch.context() as patch:
         whole = Judged(request.param, [], answered(patch), [])
         for kind in ("score", "compare"):
             names: Any = [name for name in asked if (name in SCORED) is (kind == "score")]
-            settings = {"structured": request.param, **{name: SETTINGS.get(name, SHORT) for name in names}}
+            settings = {
+                "structured": request.param,
+                **{name: SETTINGS.get(name, SHORT) for name in names},
+            }
             folder = tmp_path_factory.mktemp(f"{request.param}-{kind}")
             done = run(names, kind, settings=settings, out=folder)
             assert done.stopped is None
@@ -145,9 +157,11 @@ def judged(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     print(f"structured={request.param}: {dict(told)}, {len(whole.answers)} calls")
 
 
-def test_everything_is_judged_on_the_scale_and_with_a_warning_or_fails_with_a_reason(judged: Judged) -> None:
+def test_everything_is_judged_on_the_scale_and_with_a_warning_or_fails_with_a_reason(
+    judged: Judged,
+) -> None:
     failed = [result for result in judged.results if result.status == "failed"]
-    # In words, a model of this size runs into the limit or says something else, and all of it may fail.
+    # In words, a model of this size reaches the limit or digresses, and all of it may fail.
     if judged.structured == "auto":
         assert len(judged.results) - len(failed) >= 5, [result.error for result in failed]
     for result in judged.results:
@@ -170,7 +184,8 @@ def test_the_journal_holds_what_the_server_answered(judged: Judged) -> None:
     usages = [answer["usage"] for answer in judged.answers]
     tokens = [(usage["prompt_tokens"], usage["completion_tokens"]) for usage in usages]
     replies = [
-        (reply.text, (reply.usage.input_tokens, reply.usage.output_tokens)) for reply in judged.journal
+        (reply.text, (reply.usage.input_tokens, reply.usage.output_tokens))
+        for reply in judged.journal
     ]
     assert Counter(replies) == Counter(zip(texts, tokens, strict=True))
 
@@ -178,7 +193,7 @@ def test_the_journal_holds_what_the_server_answered(judged: Judged) -> None:
 def test_no_value_is_read_from_a_reply_that_was_cut_off(judged: Judged) -> None:
     choices = [answer["choices"][0] for answer in judged.answers]
     ended = {(one["message"]["content"].strip(), one["finish_reason"]) for one in choices}
-    # One whole number of the scale is all that G-Eval asks for: the limit takes nothing from it.
+    # G-Eval asks for one whole number of the scale only, so the limit does not truncate it.
     cut_off = {text for text, how in ended if how == "length" and not re.fullmatch("[1-5]", text)}
     whole = {text for text, how in ended if how == "stop"}
     for result in judged.results:
@@ -198,13 +213,16 @@ def test_the_weighted_score_is_what_log_probabilities_say(monkeypatch: pytest.Mo
             if token["token"].strip() in ("1", "2", "3", "4", "5"):
                 weights[int(token["token"])] += math.exp(token["logprob"])
         on_the_scale = sum(weights.values())
-        # Mostly this model would rather begin a sentence, and is only held to a number: then there is no score.
+        # This model would usually start a sentence, but is restricted to a number; there is no
+        # score.
         if on_the_scale >= 0.5:
             expected = sum(value * weight for value, weight in weights.items()) / on_the_scale
             assert result.score == pytest.approx(expected, abs=1e-9)
         else:
             assert result.status == "failed"
-            assert f"{1 - on_the_scale:.0%} of the probability is off the scale" in (result.error or "")
+            assert f"{1 - on_the_scale:.0%} of the probability is off the scale" in (
+                result.error or ""
+            )
 
 
 def test_a_process_has_one_server_that_answers_nobody_without_its_key() -> None:
@@ -213,7 +231,8 @@ def test_a_process_has_one_server_that_answers_nobody_without_its_key() -> None:
     assert local_model.server(parameters) is server
     assert server.url.startswith("http://127.0.0.1:")
     body = {"messages": [{"role": "user", "content": "Hello"}], "max_tokens": 1}
-    url, wrong_key = f"{server.url}/chat/completions", {"Authorization": "Bearer x"}
+    url = f"{server.url}/chat/completions"
+    wrong_key = {"Authorization": "Bearer x"}
     with pytest.raises(HTTPError, match="401"):
         urlopen(Request(url, json.dumps(body).encode(), wrong_key))
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from jurygraph.graphs import debate, refine, repeated, review, single
-from jurygraph.graphs.answer_gate import AnswerGate
+from jurygraph.graphs.wrappers.answer_gate import AnswerGate
 from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.state import JudgeState, ReplyError, UsageError
 from jurygraph.state.aspects import find_aspect
@@ -57,13 +57,21 @@ def test_objections_lead_to_a_better_text() -> None:
     writer = Writer()
     outcome = refine(writer, debate.build(n=1), until=4.5, tries=5).compile().invoke({"task": TASK})
     scores = [one["verdict"]["score"] for one in outcome["tries"]]
-    assert (outcome["candidate"], outcome["ended"], outcome["error"]) == (SOURCE, "good_enough", None)
+    assert (outcome["candidate"], outcome["ended"], outcome["error"]) == (
+        SOURCE,
+        "good_enough",
+        None,
+    )
     assert scores[-1] == max(scores) >= 4.5 > max(scores[:-1])
     told = outcome["verdict"]["details"]["refine"]
     assert told == {"try": 3, "tries": 3, "until": 4.5, "scores": scores, "ended": "good_enough"}
     critic = next(turn for turn in outcome["transcript"] if turn["id"] == "try_1/critic:1")
     first, second, third = writer.given
-    assert (first["objections"], first["candidate"], "candidate" in first["task"]) == ("", None, False)
+    assert (first["objections"], first["candidate"], "candidate" in first["task"]) == (
+        "",
+        None,
+        False,
+    )
     assert critic["content"] in second["objections"]
     assert outcome["tries"][0]["verdict"]["explanation"].strip() in second["objections"]
     assert critic["content"] not in third["objections"], "only what was said of the last version"
@@ -77,7 +85,9 @@ def test_objections_lead_to_a_better_text() -> None:
     ((1, 4), 2, "good_enough"), ((3, ReplyError("Nothing.", "?")), 1, "judge_failed"),
 ])  # fmt: skip
 @pytest.mark.parametrize("is_async", [False, True])
-def test_the_best_try_is_returned(is_async: bool, scores: tuple[Any, ...], best: int, ended: str) -> None:
+def test_the_best_try_is_returned(
+    is_async: bool, scores: tuple[Any, ...], best: int, ended: str
+) -> None:
     graph = refine(Writer(), scored(*scores)).compile()
     outcome = goes_on(graph, {"task": TASK}, is_async)
     assert (outcome["ended"], len(outcome["tries"])) == (ended, len(scores))
@@ -89,7 +99,11 @@ def test_the_best_try_is_returned(is_async: bool, scores: tuple[Any, ...], best:
 def test_a_judge_that_fails_at_once_leaves_the_text_and_the_error() -> None:
     broken = single.build(model=ScriptedModel(script={"scorer": ["No.", "No."]}))
     outcome = refine(Writer(), broken).compile().invoke({"task": TASK})
-    assert (outcome["candidate"], outcome["verdict"], outcome["ended"]) == (FALSE, None, "judge_failed")
+    assert (outcome["candidate"], outcome["verdict"], outcome["ended"]) == (
+        FALSE,
+        None,
+        "judge_failed",
+    )
     assert "No." in outcome["error"]
     assert [turn["agent"] for turn in outcome["transcript"]] == ["writer"]
 
@@ -98,7 +112,11 @@ def test_a_writer_that_fails_leaves_what_was_judged(provider: Provider) -> None:
     provider.play(Text(FALSE), *[Text("", refusal="No more.", finish="stop")] * 2)
     graph = refine("openai:gpt-4o-mini", "single").compile()
     outcome = graph.invoke({"task": TASK})
-    assert (outcome["ended"], outcome["candidate"], len(outcome["tries"])) == ("writer_failed", FALSE, 1)
+    assert (outcome["ended"], outcome["candidate"], len(outcome["tries"])) == (
+        "writer_failed",
+        FALSE,
+        1,
+    )
     assert "refusal" in outcome["error"]
     provider.play(*[Text("", refusal="Never.")] * 2)
     with pytest.raises(ReplyError, match=r"writer, round 0.*refusal"):
@@ -166,7 +184,9 @@ def test_it_is_a_sub_graph_under_a_checkpointer_and_streamed() -> None:
     graph: Any = desk.compile(checkpointer=InMemorySaver())
     seen = [
         event["turn"]["id"]
-        for where, event in graph.stream({"task": TASK}, THREAD, stream_mode="custom", subgraphs=True)
+        for where, event in graph.stream(
+            {"task": TASK}, THREAD, stream_mode="custom", subgraphs=True
+        )
         if len(where) == 1
     ]
     assert seen[0] == "writer:1"
@@ -178,7 +198,9 @@ def test_it_is_a_sub_graph_under_a_checkpointer_and_streamed() -> None:
 
 def test_a_person_in_the_judge_is_asked_and_nothing_is_written_twice() -> None:
     writer = Writer()
-    graph = refine(writer, review(single.build(), when="always")).compile(checkpointer=InMemorySaver())
+    graph = refine(writer, review(single.build(), when="always")).compile(
+        checkpointer=InMemorySaver()
+    )
     assert graph.invoke({"task": TASK}, THREAD)["__interrupt__"]
     paused = graph.invoke(Command(resume={"answer": 2, "reason": "No cooks."}), THREAD)
     assert "No cooks." in writer.given[1]["objections"]
@@ -198,7 +220,7 @@ def test_edges_bear_their_outcomes() -> None:
 
 @pytest.mark.parametrize(("task", "options", "told"), [
     ({**TASK, "kind": "compare"}, {}, "two answers"), ({**TASK, "aspect": "nope"}, {}, "unknown aspect"),
-    ({"aspect": "fluency"}, {}, "source is missing"), ({**TASK, "candidate": " "}, {}, "candidate"),
+    ({"aspect": "consistency"}, {}, "source is missing"), ({**TASK, "candidate": " "}, {}, "candidate"),
     (TASK, {"until": 6}, "rated from 1 to 5"), (TASK, {"until": 1}, "rated from 1 to 5"),
     (TASK, {"tries": 0}, "1 or more"), (TASK, {"judge": "nobody"}, "nobody"),
     (TASK, {"judge": "faireval"}, "score tasks"), (TASK, {"judge": 3}, "a judge must be"),
@@ -208,7 +230,9 @@ def test_edges_bear_their_outcomes() -> None:
 ])  # fmt: skip
 def test_mistakes_are_told(task: dict[str, Any], options: dict[str, Any], told: str) -> None:
     with pytest.raises(UsageError, match=told):
-        refine(**{"writer": Writer(), "judge": "debate", **options}).compile().invoke({"task": task})
+        refine(**{"writer": Writer(), "judge": "debate", **options}).compile().invoke(
+            {"task": task}
+        )
 
 
 # The gate of an agent
@@ -247,11 +271,16 @@ def test_after_the_last_try_the_best_answer_stands_and_where_the_judge_fails_the
     assert agent("A.", "B.", judge=scored(2, 2), tries=2).invoke(ASKED)["messages"][-1].text == "B."
     outcome = agent("A.", "B.", judge=scored(2, ReplyError("Nothing.", "?"))).invoke(ASKED)
     assert outcome["messages"][-1].text == "B."
-    assert (outcome["judged"][1]["verdict"], "Nothing." in outcome["judged"][1]["error"]) == (None, True)
+    assert (outcome["judged"][1]["verdict"], "Nothing." in outcome["judged"][1]["error"]) == (
+        None,
+        True,
+    )
 
 
 def test_every_turn_of_a_conversation_has_its_tries() -> None:
-    graph = agent("A.", "B.", "C.", "D.", judge=scored(2, 5, 1, 4), tries=2, checkpointer=InMemorySaver())
+    graph = agent(
+        "A.", "B.", "C.", "D.", judge=scored(2, 5, 1, 4), tries=2, checkpointer=InMemorySaver()
+    )
     assert len(graph.invoke(ASKED, THREAD)["judged"]) == 2
     second = graph.invoke({"messages": [("user", "And now?")]}, THREAD)
     assert [one["candidate"] for one in second["judged"]] == ["C.", "D."]
@@ -268,7 +297,9 @@ IMAGE = {"type": "image", "url": "data:,"}
 
 
 @pytest.mark.parametrize("is_async", [False, True])
-def test_a_gate_refuses_images_of_questions_before_the_agent_is_asked_and_of_answers(is_async: bool) -> None:
+def test_a_gate_refuses_images_of_questions_before_the_agent_is_asked_and_of_answers(
+    is_async: bool,
+) -> None:
     model = ScriptedModel(script=lambda _about, _prompt: "It is a ferry.")
     graph: Any = create_agent(model, middleware=[AnswerGate("single", "consistency")])
     asked = {"messages": [HumanMessage([{"type": "text", "text": "What is this?"}, IMAGE])]}
@@ -283,7 +314,10 @@ def test_a_gate_refuses_images_of_questions_before_the_agent_is_asked_and_of_ans
 def test_a_gate_judges_the_answer_of_an_agent_that_used_tools_and_thought() -> None:
     call = AIMessage("I look.", tool_calls=[{"name": "search", "args": {}, "id": "1"}])
     result = ToolMessage("moorings", tool_call_id="1")
-    thoughts: list[Any] = [{"type": "reasoning", "reasoning": "Hm."}, {"type": "text", "text": SOURCE}]
+    thoughts: list[Any] = [
+        {"type": "reasoning", "reasoning": "Hm."},
+        {"type": "text", "text": SOURCE},
+    ]
     outcome = agent(thoughts).invoke({"messages": [*ASKED["messages"], call, result]})
     assert [answer["candidate"] for answer in outcome["judged"]] == [SOURCE]
     task: Any = AnswerGate("single", "consistency")._input(outcome)["task"]

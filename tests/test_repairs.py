@@ -1,4 +1,4 @@
-"""Replies that are asked for again, and how one ended, in every provider's words: what counts as the answer."""
+"""Test repaired replies and endings in every provider's words."""
 
 import json
 import re
@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 from jurygraph.graphs import baseline, chateval, debate, ensemble, geval, more, samre, single
-from jurygraph.nodes.agent_runtime import read
-from jurygraph.nodes.courtroom import TotalSchema, TotalsSchema
 from jurygraph.nodes.models.call import Reply
 from jurygraph.nodes.models.provider_errors import ResponseError
 from jurygraph.nodes.models.responses import read_response
 from jurygraph.nodes.models.scripted_model import ScriptedModel
-from jurygraph.nodes.output_schemas import RatingSchema, ScoreSchema
+from jurygraph.nodes.runtime.agent_runtime import read
+from jurygraph.nodes.runtime.courtroom import TotalSchema, TotalsSchema
+from jurygraph.nodes.runtime.output_schemas import RatingSchema, ScoreSchema
 from jurygraph.state import ReplyError, Verdict
 from jurygraph.state.verdict_warnings import (
     COPIED,
@@ -40,7 +40,9 @@ def judged(protocol: ModuleType = single, task: Any = SCORE_TASK, **settings: An
     return Verdict.of(graph.invoke({"task": task}))
 
 
-def test_after_a_cut_off_the_value_alone_is_asked_for_and_the_loop_is_not_resent(provider: Provider) -> None:
+def test_after_a_cut_off_the_value_alone_is_asked_for_and_the_loop_is_not_resent(
+    provider: Provider,
+) -> None:
     # The second reply is off the scale: a later repair asks for no reasons either.
     provider.play(Text('{"reasoning": "' + LOOP, finish="length"), {"score": 9}, {"score": 4})
     verdict = judged(repair=2)
@@ -53,7 +55,7 @@ def test_after_a_cut_off_the_value_alone_is_asked_for_and_the_loop_is_not_resent
         assert list(again.schema["properties"]) == again.schema["required"] == ["score"]
         assert LOOP not in str(again.body)
         assert len(str(again.body)) < len(str(first.body)) + 1000
-    # Nothing stands for the reply either: small models repeat whatever does.
+    # No placeholder replaces the reply: small models repeat it.
     assert [role for role, _ in repairs[0].messages] == ["system", "user"]
     assert repairs[0].messages[1][1].startswith(first.messages[1][1])
     assert "cut off before its end" in repairs[0].messages[1][1]
@@ -69,13 +71,26 @@ def test_after_a_cut_off_the_value_alone_is_asked_for_and_the_loop_is_not_resent
     (more, {"aggregate": "best"}, "judge"), (samre, {}, "juror"),
     (ensemble, {"position_calibration": False}, "referee_1"),
 ])  # fmt: skip
-def test_a_repair_asks_no_reasons(graph: ModuleType, settings: dict[str, Any], role: str, way: str) -> None:
+def test_a_repair_asks_no_reasons(
+    graph: ModuleType, settings: dict[str, Any], role: str, way: str
+) -> None:
     kind = "score" if graph in (single, debate) else "compare"
     answers: dict[str, Any] = dict.fromkeys(TotalsSchema(6, 120).schema()["required"][1:], 10)
     answers |= dict.fromkeys(TotalSchema(6, 120).schema()["required"][1:], 10)
-    answers |= {"score": 4, "score_1": 8, "score_2": 6, "winner": "1", "no_issue": True, "feedback": "Fine."}
+    answers |= {
+        "score": 4,
+        "score_1": 8,
+        "score_2": 6,
+        "winner": "1",
+        "no_issue": True,
+        "feedback": "Fine.",
+    }
     # The totals of 6 to 120 and the scores of 1 to 10 have these numbers in common.
-    texts = {"vote": "Vote: 1", "critique": "NO ISSUE", "pair": "Score of answer 1: 8\nScore of answer 2: 6"}
+    texts = {
+        "vote": "Vote: 1",
+        "critique": "NO ISSUE",
+        "pair": "Score of answer 1: 8\nScore of answer 2: 6",
+    }
     texts["score"] = "Score: 4" if kind == "score" else "Score: 60"
 
     def speak(metadata: Any, prompt: str) -> Any:
@@ -88,7 +103,9 @@ def test_a_repair_asks_no_reasons(graph: ModuleType, settings: dict[str, Any], r
         return answers if way == "structured" else texts[form]
 
     model = ScriptedModel(script=speak)
-    built = graph.build(models={"*": model}, structured="auto" if way == "structured" else "off", **settings)
+    built = graph.build(
+        models={"*": model}, structured="auto" if way == "structured" else "off", **settings
+    )
     built.compile().invoke({"task": SCORE_TASK if kind == "score" else COMPARE_TASK})
     again = [call for call in model.calls if call.metadata["repair"]]
     assert again
@@ -96,7 +113,9 @@ def test_a_repair_asks_no_reasons(graph: ModuleType, settings: dict[str, Any], r
         asked = call.prompt.rpartition("too long and was cut off")[2]
         assert LOOP not in call.prompt
         assert "leave out every reason" in asked
-        assert not re.search("reasons? (?:first|step)|`reasoning`|because|why", asked, re.IGNORECASE), asked
+        assert not re.search(
+            "reasons? (?:first|step)|`reasoning`|because|why", asked, re.IGNORECASE
+        ), asked
 
 
 def test_a_speech_that_was_cut_off_is_kept_and_marked(provider: Provider) -> None:
@@ -121,7 +140,9 @@ def test_steps_that_run_on_are_asked_for_as_bounded_json(provider: Provider) -> 
     provider.play(Text(LOOP, finish="length"), {"steps": steps}, Text("4"))
     graph = geval.build(models={"*": OPENAI}, weighting="sampling", samples=1).compile()
     outcome = graph.invoke({"task": SCORE_TASK})
-    assert outcome["transcript"][0]["content"] == "1. Read both texts.\n2. Look for what is missing."
+    assert (
+        outcome["transcript"][0]["content"] == "1. Read both texts.\n2. Look for what is missing."
+    )
     assert outcome["verdict"]["score"] == 4
 
 
@@ -141,7 +162,9 @@ def test_a_critique_keeps_its_words(provider: Provider) -> None:
     assert schema["properties"]["feedback"]["maxLength"] == 500
 
 
-def test_a_reply_that_repeats_what_it_was_shown_is_warned_of_and_no_quotation(provider: Provider) -> None:
+def test_a_reply_that_repeats_what_it_was_shown_is_warned_of_and_no_quotation(
+    provider: Provider,
+) -> None:
     task = {**SCORE_TASK, "candidate": "Eight years of work went into the bridge. " * 3}
     copied = {"reasoning": " ".join(str(task["candidate"]).split()), "score": 4}
     own = "I say this in words of my own, twice. " * 3
@@ -174,7 +197,9 @@ def test_what_a_critic_says_is_looked_at(
 
 
 @pytest.mark.parametrize(("counted", "warned"), [(500, True), (2000, False), (0, False)])
-def test_a_server_that_counts_far_too_few_tokens(provider: Provider, counted: int, warned: bool) -> None:
+def test_a_server_that_counts_far_too_few_tokens(
+    provider: Provider, counted: int, warned: bool
+) -> None:
     provider.play(Text(fields={"reasoning": "Fine.", "score": 4}, usage=Usage(input=counted)))
     task = {**SCORE_TASK, "source": "The bridge opened in 1932. " * 600}
     verdict = judged(task=task)
@@ -192,7 +217,7 @@ def reply(content: Any = MIDWAY, more: dict[str, Any] | None = None, **metadata:
 
 
 def fault(answer: Reply, form: Any = FORM) -> str:
-    """Why no value is read from the reply; "" where one is."""
+    """Return why no value is read from the reply; "" if one is."""
     try:
         read(form, answer)
     except ReplyError as error:
@@ -202,7 +227,14 @@ def fault(answer: Reply, form: Any = FORM) -> str:
 
 CUT_OFF: dict[str, list[Any]] = {
     "finish_reason": [
-        *("length", "MAX_TOKENS", "model_length", "MALFORMED_FUNCTION_CALL", "OTHER", "whatever_comes_next"),
+        *(
+            "length",
+            "MAX_TOKENS",
+            "model_length",
+            "MALFORMED_FUNCTION_CALL",
+            "OTHER",
+            "whatever_comes_next",
+        ),
         *("MAX_TOKENSMAX_TOKENS", "STOPMAX_TOKENS", "reached_max_length_of_reply"),
     ],
     "stop_reason": ["max_tokens", "model_context_window_exceeded", "pause_turn"],
@@ -215,7 +247,15 @@ WITHHELD: dict[str, list[Any]] = {
     "stopReason": ["guardrail_intervened", "content_filtered"],
 }
 COMPLETE: dict[str, list[Any]] = {
-    "finish_reason": ["stop", "STOP", "STOPSTOP", None, "eos_token", "COMPLETE", "whatever_comes_next"],
+    "finish_reason": [
+        "stop",
+        "STOP",
+        "STOPSTOP",
+        None,
+        "eos_token",
+        "COMPLETE",
+        "whatever_comes_next",
+    ],
     "stop_reason": ["end_turn", "tool_use"],
     "stopReason": ["end_turn"],
     "done_reason": ["stop"],
@@ -237,10 +277,14 @@ def of_each(words: dict[str, list[Any]], *more: dict[str, Any]) -> pytest.MarkDe
 def test_a_cut_off_reply_is_no_verdict(metadata: dict[str, Any]) -> None:
     assert fault(reply(**metadata)) == "cut_off"
     fields = AIMessage("", response_metadata=metadata)
-    fields.tool_calls = [{"name": "score_reply", "args": {"score": 4}, "id": "1", "type": "tool_call"}]
+    fields.tool_calls = [
+        {"name": "score_reply", "args": {"score": 4}, "id": "1", "type": "tool_call"}
+    ]
     if "whatever_comes_next" not in metadata.values():
         assert fault(read_response([fields], "acme:judge", 0.0)) == "cut_off"
-        assert fault(reply('{"reasoning": "It is well built.", "score": 4}', **metadata)) == "cut_off"
+        assert (
+            fault(reply('{"reasoning": "It is well built.", "score": 4}', **metadata)) == "cut_off"
+        )
 
 
 @of_each(
@@ -255,7 +299,8 @@ def test_a_reply_that_was_withheld_or_refused_is_no_verdict(metadata: dict[str, 
 
 
 @pytest.mark.parametrize(
-    "word", ["error", "insufficient_system_resource", "abort", "network_error", "timeout", "in_progress"]
+    "word",
+    ["error", "insufficient_system_resource", "abort", "network_error", "timeout", "in_progress"],
 )
 def test_a_reply_that_the_provider_broke_off_is_asked_for_again(word: str) -> None:
     with pytest.raises(ResponseError, match=word) as raised:
@@ -309,7 +354,7 @@ BLOCKS = {
     "channels without marks": 'analysisThe plot is thin. Score: 1assistantfinal{"reasoning": "Thin.", "score": 2}',
     "JSON and a sentence": '{"reasoning": "Thin.", "score": 2}\n\nI hope that this helps.',
     "an opening tag that is spoken of": "The answer's <think> tag does not matter.\nScore: 2",
-    "a closing tag that is spoken of": "Score: 2. The answer has a stray </think> tag.",
+    "a closing tag that is spoken of": "Score: 2\nThe answer has a stray </think> tag.",
     "a tag that is quoted": "The answer ends with `</think>`\nScore: 2",
     "a word like a channel's": "Analysis of the plot: thin.\nScore: 2",
 }
@@ -322,7 +367,10 @@ def test_the_answer_is_read_and_the_reasoning_is_not(content: Any) -> None:
 
 ALONE = [
     *("<think>The plot is thin, so score: 1", "<think>\nScore: 1\n</think>"),
-    *("<|channel|>analysis<|message|>Score: 1", "analysisIt is thin. Score: 1assistantanalysisScore: 1"),
+    *(
+        "<|channel|>analysis<|message|>Score: 1",
+        "analysisIt is thin. Score: 1assistantanalysisScore: 1",
+    ),
     [{"type": "thinking", "thinking": "Score: 1"}],
 ]
 
@@ -342,7 +390,9 @@ def test_an_object_that_the_words_behind_it_may_gainsay_is_not_taken() -> None:
     ("text", "high", "whole"),
     [("4", 5, True), (" 4\n", 5, True), ("1", 10, False), ("2", 10, True), ("4 o", 5, False)],
 )
-def test_one_value_of_the_scale_is_complete_whatever_the_limit(text: str, high: float, whole: bool) -> None:
+def test_one_value_of_the_scale_is_complete_whatever_the_limit(
+    text: str, high: float, whole: bool
+) -> None:
     form = RatingSchema(1, high, "fluency")
     rating = reply(text, finish_reason="length")
     assert fault(rating, form) == ("" if whole else "cut_off")
@@ -363,5 +413,7 @@ def test_an_object_beyond_all_measure_is_refused(is_called: bool) -> None:
         given = {"reasoning": "x" * length, "score": 4}
         message = AIMessage("" if is_called else json.dumps(given))
         if is_called:
-            message.tool_calls = [{"name": "score_reply", "args": given, "id": "1", "type": "tool_call"}]
+            message.tool_calls = [
+                {"name": "score_reply", "args": given, "id": "1", "type": "tool_call"}
+            ]
         assert fault(read_response([message], "acme:judge", 0.0, "score_reply")) == expected

@@ -1,4 +1,4 @@
-"""Recorded replies scored again: a past run's own words, files in our form and in published ones, what is missing."""
+"""Test scoring of recorded replies: past runs, files in our and published forms, gaps."""
 
 import gzip
 import json
@@ -8,12 +8,11 @@ from typing import Any
 
 import pytest
 from jurygraph.eval import Evaluation, evaluate, load_dataset
-from jurygraph.eval.plan.estimator import estimate
-from jurygraph.eval.plan.plan import plan, read_recording
-from jurygraph.eval.replay.recording import NOT_RECORDED
 from jurygraph.eval.results.results import Key
+from jurygraph.eval.run.plan.estimator import estimate
+from jurygraph.eval.run.plan.plan import plan, read_recording
+from jurygraph.eval.run.replay.recording import NOT_RECORDED
 from jurygraph.nodes.models.scripted_model import ScriptedModel
-from jurygraph.nodes.replies import ReplyError, read_score
 from jurygraph.state.errors import DataError, UsageError
 from jurygraph.state.protocols import Range, exactly
 from jurygraph.state.transcript import USAGE_FIELDS
@@ -56,7 +55,7 @@ def test_a_run_replayed_is_the_run(protocol: Any, tmp_path: Path) -> None:
 
 
 def debate_run(out: Path, critic: str, **settings: Any) -> Evaluation:
-    """Two rounds in which the critic says the same, and the scorer raises its score by one a round."""
+    """Run two rounds in which the critic repeats itself and the scorer adds one each time."""
 
     def line(metadata: Any, _prompt: str) -> str:
         return critic if metadata["role"] == "critic" else f"Score: {2 + metadata['round']}"
@@ -72,7 +71,9 @@ def test_a_stop_rule_is_changed_over_an_old_run(tmp_path: Path) -> None:
     literal = "There is NO ISSUE with the grammar, but the commas are wrong."
     [before] = debate_run(tmp_path / "run", literal).results
     assert (before.score, before.stop_reason) == (4.0, "max_rounds")
-    [after] = evaluate("debate", replies=tmp_path / "run", settings={"termination": "substring"}).results
+    [after] = evaluate(
+        "debate", replies=tmp_path / "run", settings={"termination": "substring"}
+    ).results
     assert (after.score, after.stop_reason, after.rounds) == (2.0, "no_issue", 1)
 
 
@@ -93,7 +94,9 @@ def test_a_vote_rule_is_changed_over_an_old_run(tmp_path: Path) -> None:
 
     one_item: Any = {"data": "demo", "aspects": ["fluency"], "limit": 1, "out": tmp_path / "run"}
     settings: Any = {"of": "single", "k": 3, "structured": "off"}
-    run = evaluate("repeated", **one_item, settings=settings, models={"*": ScriptedModel(script=line)})
+    run = evaluate(
+        "repeated", **one_item, settings=settings, models={"*": ScriptedModel(script=line)}
+    )
     assert run.results[0].score == pytest.approx(10 / 3)
     for changed, score in (({"by": "vote"}, 4.0), ({"k": 2}, 3.0), ({"k": 4}, None)):
         [again] = evaluate("repeated", replies=tmp_path / "run", settings=changed).results  # type: ignore[arg-type]
@@ -115,7 +118,7 @@ def test_fewer_rounds_are_replayed_and_what_is_missing_is_named(tmp_path: Path) 
         [more] = evaluate("debate", replies=tmp_path / "run", settings=settings).results  # type: ignore[arg-type]
         assert (more.status, more.score) == ("failed", None)
         assert more.error == f"NotRecordedError: no reply is recorded for {missing}"
-    # A replay can be replayed, and says that it is one.
+    # A replay can be replayed, and is marked as one.
     once = evaluate("debate", replies=tmp_path / "run", out=tmp_path / "once").manifest
     told = "Replayed: no model was called; the replies were recorded in run by scriptedmodel:ScriptedModel."
     assert once["note"].startswith(told)
@@ -164,7 +167,7 @@ def test_what_could_not_be_read_is_read_by_another_reader(tmp_path: Path) -> Non
 
 
 def test_a_failed_comparison_in_both_orders_is_not_guessed_at(tmp_path: Path) -> None:
-    """Turns of a failed verdict do not say in which order the answers were shown."""
+    """Turns of a failed verdict do not record the order of the answers."""
 
     def line(metadata: Any, _prompt: str) -> str:
         return "no score" if metadata["role"] == "scorer" else ""
@@ -189,8 +192,10 @@ def test_the_command(tmp_path: Path, command: Command) -> None:
     assert "4.5" in command.printed
 
 
-# --- files of replies ---------------------------------------------------------------------------------------------
-def test_samples_that_are_missing_or_cannot_be_read_are_left_out_and_counted(tmp_path: Path) -> None:
+# Files of replies
+def test_samples_that_are_missing_or_cannot_be_read_are_left_out_and_counted(
+    tmp_path: Path,
+) -> None:
     samples = {
         "a": ["4", "no idea", "9", "5", "Score: 3"],
         "b": ["3", "4", None, None, None],
@@ -198,7 +203,9 @@ def test_samples_that_are_missing_or_cannot_be_read_are_left_out_and_counted(tmp
         "d": [None] * 5,
     }
     about = {"aspect": "fluency", "model": "gpt-4", "human": 4}
-    path = written(tmp_path, *({"item": item, "replies": said, **about} for item, said in samples.items()))
+    path = written(
+        tmp_path, *({"item": item, "replies": said, **about} for item, said in samples.items())
+    )
     some, other, unread, none = evaluate("geval", replies=path).results
     assert (some.score, some.human, other.score) == (4.0, 4.0, 3.5)
     assert (some.details["samples"], some.details["unread_samples"]) == (5, 2)
@@ -267,10 +274,15 @@ def test_both_orders_and_repeats_in_lines(tmp_path: Path) -> None:
 def test_two_lines_for_one_voice_are_refused(tmp_path: Path) -> None:
     row = {"item": "a", "aspect": "fluency", "reply": "3", "model": "m1"}
     path = written(tmp_path, row, {**row, "reply": "4", "model": "m2"})
-    with pytest.raises(DataError, match=r"line 2: line 1 already has a reply of scorer, round 1; choose"):
+    with pytest.raises(
+        DataError, match=r"line 2: line 1 already has a reply of scorer, round 1; choose"
+    ):
         read_recording(path)
     assert read_recording(f"{path}?model=m2").models == ("m2",)
-    for choice, told in (("model", r"no such line .model=m3."), ("judge", "only aspect, item, model, reply")):
+    for choice, told in (
+        ("model", r"no such line .model=m3."),
+        ("judge", "only aspect, item, model, reply"),
+    ):
         with pytest.raises(UsageError, match=told):
             read_recording(f"{path}?{choice}=m3")
 
@@ -281,18 +293,27 @@ ONE = {"item": "a", "aspect": "summeval/coherence", "reply": "4"}
 @pytest.mark.parametrize(
     ("rows", "told"),
     [
-        ([{"item": "a", "text": "4"}], "no recorded reply; a line has `item` and `reply` or `replies`"),
+        (
+            [{"item": "a", "text": "4"}],
+            "no recorded reply; a line has `item` and `reply` or `replies`",
+        ),
         ([{"item": "", "reply": "4"}], "field 'item'"),
         ([{"item": "a", "reply": "4", "order": 3}], "field 'order'"),
         ([{"item": "a", "reply": "4", "replies": ["4"]}], "`reply` or `replies`, not both"),
-        ([{**ONE, "human": "tie"}], "field 'human.coherence'"),
+        ([{**ONE, "human": "tie"}], "field 'human': 'tie' is not a number"),
         (
             [ONE, {**ONE, "aspect": "hanna/coherence"}],
             "2: a file cannot mix aspects of summeval and of hanna",
         ),
-        ([ONE, {"item": "b", "reply": "4 5"}], "line 2: a file cannot mix lines with and without an aspect"),
-        ([], "holds no recorded replies"),
-        ([{**ONE, "aspect": "fluency"}], "no recorded reply is for an item of demo; an item there is"),
+        (
+            [ONE, {"item": "b", "reply": "4 5"}],
+            "line 2: a file cannot mix lines with and without an aspect",
+        ),
+        ([], "contains no recorded replies"),
+        (
+            [{**ONE, "aspect": "fluency"}],
+            "no recorded reply is for an item of demo; an item there is",
+        ),
     ],
 )
 def test_bad_lines(rows: list[dict[str, Any]], told: str, tmp_path: Path) -> None:
@@ -300,38 +321,29 @@ def test_bad_lines(rows: list[dict[str, Any]], told: str, tmp_path: Path) -> Non
         plan("single", "demo", replies=written(tmp_path, *rows))
 
 
-# --- published recordings ----------------------------------------------------------------------------------------
+# Published recordings
 def recorded(path: Path) -> Iterator[dict[str, Any]]:
     with gzip.open(path, "rt", encoding="utf-8") as file:
         yield from map(json.loads, file)
 
 
-def ours(reply: str, row: dict[str, Any]) -> float | None:
-    low, high = (0, 1) if row["dimension"] == "groundedness" else (1, 3)
-    try:
-        return read_score(reply, low, high, aspect=row["dimension"])
-    except ReplyError:
-        return None
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_rows_are_means_of_what_the_authors_read(kind: str, shared_data: Path) -> None:
-    """Wherever our reader agrees with the authors' on all twenty replies, so do the scores."""
+    """Replies off the scale are left out; the authors' rule includes them."""
     path = shared_data / "topical_chat" / f"chatgpt_replies_{kind}.jsonl.gz"
     done = evaluate("geval", replies=path, limit=60)
     scores = {(result.item, result.aspect): result for result in done.results}
     rows = [row for row in recorded(path) if (row["item_id"], row["dimension"]) in scores]
     assert len(scores) == len(rows) > 230
-    alike = 0
     for row in rows:
         result = scores[row["item_id"], row["dimension"]]
         assert result.human == row["human"]
-        if [ours(reply, row) for reply in row["replies"]] == row["author_scores"]:
-            read = [score for score in row["author_scores"] if score is not None]
-            assert result.score == pytest.approx(sum(read) / len(read), abs=1e-12)
-            alike += 1
-    assert alike > 0.6 * len(rows)
+        low, high = (0, 1) if row["dimension"] == "groundedness" else (1, 3)
+        read = [
+            score for score in row["author_scores"] if score is not None and low <= score <= high
+        ]
+        assert result.score == pytest.approx(sum(read) / len(read), abs=1e-12)
 
 
 def test_texts_come_from_the_data(shared_data: Path) -> None:

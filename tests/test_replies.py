@@ -1,11 +1,11 @@
-"""Readers of replies: every form, every trap, every fault. All replies here are made up."""
+"""Test readers of replies: forms, other text, contradictions, quotations, lengths."""
 
 import contextlib
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-from jurygraph.nodes.delimiters import fence
+from jurygraph.nodes.common.delimiters import fence
 from jurygraph.nodes.replies import (
     LONGEST_READ_WHOLE,
     ReplyError,
@@ -17,118 +17,190 @@ from jurygraph.nodes.replies import (
     statements,
 )
 
-STATED_SCORES = {
-    4: ("SCORE: 4.", "Score = 4", "Score - 4", "Score:\n\n**4**", "**Score: 4**", "*Score*: _4_",
-        "## Score\n4", "Score: `4`", "`Score: 4`", 'Score: "4"', "Score: (4)", "Score: 4 out of 5.",
-        "Score: four", "Score: Four out of five.", "Score: 4 because it is clear.",
-        "Score: 4, since 2 slips remain.", "Score (1-5): 4", "Score [1-5]: 4",
-        "Score (1 = worst, 5 = best): 4", "Score on a scale of 1 to 5: 4",
-        "On a scale of 1 to 5, I would give it a 4.", "The score of Assistant 1: 4", "Coherence score: 4",
-        "Coherence Score: 4/5\nThe text flows.", "It deserves a 4.", "This is a solid text; 4 out of 5.",
-        "The text is fine. 4", "I raise my score from 3 to 4.", "I revise the score to 4.",
-        "Score: 3 -> 4", "Score: 3 \u2192 4", "Score: ~~3~~ 4", "<rating>4</rating> The text reads well.",
-        "<score>4</score>", "The text is clear. 4/5", "The final score is $\\boxed{4}$.", "Score: $4$",
-        "| Criterion | Value |\n|---|---|\n| Final score | 4 |", "Score: 2 + 2 = 4",
-        "<think>First I thought 2. Score: 2</think>\nScore: 4", "Let me see. Score: 2</think>Score: 4"),
-    3.5: ("Score: 3,5", "Score: three and a half"),
-    2.5: ("Score: two point five", "Rating: [[2.5]]"),
-    2: ("On a scale from 1 (worst) to 5 (best), this earns a 2.",
-        "### Rating: [[2]]\n\nThe text is weak.", "My rating is 2.", "The rating is therefore 2.",
-        "A recalculated score could be 2.", "A score of 2 might be more appropriate."),
-    3: ("Overall rating: 3 out of 5", "My final score for this summary is 3.",
-        "Therefore the final score remains 3.", "1. Coherence: 3", "* **Coherence**: 3",
-        "Coherence: 3. The turns follow each other.", "Coherence = 3",
-        "I would score it a 3 out of 5 for fluency.", "I would score the summary as a 3 out of 5.",
-        "I'd rate this response a 3.",
-        "Therefore, a score of 3 for engagingness seems more appropriate."),
-    5: ("It deserves a perfect score of 5.",
-        "The summary is fluent, making it a 5 out of 5 in terms of fluency."),
-    1: ("Response: 1", "It has gaps, scoring a one out of five.", "It has gaps, with a score of one.",
-        "The text is poor (1/5)."),
-}  # fmt: skip
 
-BARE_SCORES = {
-    3: (" 3 \n", "(3)", "**3**", "`3`", "- 3", "3/5", "3 out of 5", "3 stars", "3. (somewhat)",
-        "3. Somewhat clear", "3 - it wanders in the middle.", "3, somewhat clear",
-        "3. The reply is clear but repeats itself.", "3\n\nThe reply is clear.",
-        "The reply is clear.\n3.", "Three", "Good (3)",
-        "The reply is rather clear (3). It names its subject.", "1. 3"),
-    1: ("Yes, 1",),
-}  # fmt: skip
+def fault_of(read: Callable[..., object], reply: str, *scale: float, **options: Any) -> str:
+    with pytest.raises(ReplyError) as caught:
+        read(reply, *scale, **options)
+    assert caught.value.reply == reply
+    assert caught.value.problem.endswith((".", "'")) and "\n" not in caught.value.problem
+    return caught.value.fault
 
-OTHER_LANGUAGES = {
-    4: ("评分：4", "最终评分: 4分", "评分：４", "分数是4", "スコア：4", "評価: 4点", "점수: 4점", "Оценка: 4",
-        "Итоговая оценка: 4 из 5", "Оценка: четыре", "الدرجة: ٤", "अंक: ४",
-        "Endgültige Bewertung: 4 von 5", "Punktzahl: vier", "Note finale : 4 sur 5", "Punteggio: 4 su 5",
-        "Il punteggio finale è 4.", "Un punteggio di 4 su 5 è giusto.", "Puntuación: 4 de 5",
-        "Puntuación final: cuatro", "Điểm: 4", "คะแนน: ๔", "Score\uff1a\uff14", "\ufeffScore: 4",
-        "Sc\u200bore: 4", "Score:\u00a04", "Score:\u30004", "Score:\r\n4\r\n", "Score:\u20284"),
-    3.5: ("Bewertung: 3,5",),
-    1: ("\u0661",),
-    3: ("\uff13", "\U0001d7d1", "3\ufe0f\u20e3"),
-}  # fmt: skip
 
-LAST_WORD = {
-    4: ("Score: 2\nOn reflection that is too low.\nScore: 4", "Grammar: 3\nStyle: 2\nFinal score: 4",
-        "Final score: 4\n\nGrammar: 3\nStyle: 2",
-        "Score: 4\n\nA score of 5 would require more detail, and a score of 2 would be too harsh.",
-        "The Scorer gave 2. I disagree. Final score: 4",
-        "The Scorer's score of 2 is too low. I give it a 4.",
-        "[[2]] is my first thought. After review: [[4]]",
-        "It misses a perfect score of 5 by little. I would give it a 4.",
-        "I would give it a 4. Small slips prevent it from reaching a perfect score of 5.",
-        "I would give it a 4. It needs more depth to make it a perfect relevance score of 5.",
-        "Lengths:\nArea = 3\nScore: 4"),
-    3: ("A score of 5 would require more detail. Score: 3", "3 + 4 = 7 points lost; score: 3",
-        "Rating: 3\nRationale: others may give it a 5.",
-        "Breakdown:\n1. Grammar: 5/5\n2. Style: 1/5\n\nOverall, I would score the text a 3 out of 5.",
-        "It earns a score of 3 out of 5.\n\nBreakdown:\n* Grammar: 5/5 (clean)\n* Style: 1/5 (flat)",
-        "It earns a score of 3.\n\n1. Grammar is clean. Score: 5 out of 5.\n2. Style is flat. Score: 1 out of 5."),
-    2: ("The score is fair at 2 of 3 points made. Final score: 2",),
-}  # fmt: skip
+# Scores
+SCORE_FORMS = {
+    "label": "Score: 4",
+    "label in capitals": "SCORE: 4.",
+    "equals sign": "Score = 4",
+    "final score": "Final score: 4",
+    "overall score": "Overall score: 4",
+    "rating": "Rating: 4",
+    "article and copula": "My final score is: 4",
+    "grade": "Grade: 4",
+    "verdict": "Verdict: 4",
+    "double brackets": "[[4]]",
+    "label and double brackets": "Rating: [[4]]",
+    "single brackets": "Score: [4]",
+    "placeholder's brackets": "Score: <4>",
+    "boxed": "$\\boxed{4}$",
+    "number alone": "4",
+    "number in brackets": "(4)",
+    "of the maximum": "Score: 4/5",
+    "of the maximum with blanks": "Score: 4 / 5",
+    "out of": "Score: 4 out of 5.",
+    "maximum alone": "4/5",
+    "out of alone": "4 out of 5",
+    "about": "Score: ~4",
+    "decimal": "Score: 4.0",
+    "bold": "**Score: 4**",
+    "bold label": "**Score:** 4",
+    "bold number": "Score: **4**",
+    "italic": "*Score*: _4_",
+    "heading": "### Score: 4",
+    "list item": "- Score: 4",
+    "numbered item": "3. Score: 4",
+    "code": "Score: `4`",
+    "code line": "`Score: 4`",
+    "quoted number": 'Score: "4"',
+    "table row": "| Criterion | Value |\n|---|---|\n| Final score | 4 |",
+    "tag": "<score>4</score>",
+    "two lines": "Score:\n\n**4**",
+    "heading and number": "## Score\n4",
+    "bold heading and number": "**Final Answer**\n**4**",
+    "two lines with a maximum": "Final score:\n4/5",
+    "code fence": "```\nScore: 4\n```",
+    "value in a code fence": "Score:\n```\n4\n```",
+    "reasoning before": "<think>Score: 2</think>\nScore: 4",
+    "full width": "Score\uff1a\uff14",
+    "invisible letters": "Sc\u200bore:\u00a04",
+    "other line ends": "Good.\r\nScore: 4\r\n",
+    "a quoted string": '"The text is clear.\\nScore: 4"',
+}
+
+
+@pytest.mark.parametrize("form", SCORE_FORMS)
+@pytest.mark.parametrize("before", ["", "It repeats itself.\n\n", "Grammar: 3\nStyle: 2\n"])
+def test_a_score_is_read_in_every_requested_form(form: str, before: str) -> None:
+    if before and form in ("code fence", "reasoning before", "a quoted string"):
+        pytest.skip("the form is the whole reply")
+    assert read_score(f"{before}{SCORE_FORMS[form]}") == 4
+
+
+@pytest.mark.parametrize("reply", [
+    "评分：4", "最终评分: 4", "评分：４", "スコア：4", "評価: 4", "점수: 4", "Оценка: 4", "Итоговая оценка: 4",
+    "الدرجة: ٤", "अंक: ४", "Endgültige Bewertung: 4", "Punktzahl: 4/5", "Note finale : 4", "Punteggio: 4",
+    "Puntuación final: 4", "Điểm: 4", "คะแนน: ๔", "Puan: 4",
+])  # fmt: skip
+def test_the_label_may_be_translated(reply: str) -> None:
+    assert read_score(reply) == 4
+
+
+@pytest.mark.parametrize(("reply", "low", "high", "score"), [
+    ("Score: 0", 0, 1, 0), ("Score: .8", 0, 1, 0.8), ("0.75", 0, 1, 0.75), ("Score: 100", 0, 100, 100),
+    ("Score: ~7", 1, 10, 7), ("Score: -2", -2, 2, -2), ("Rating: [[10]]", 1, 10, 10), ("Score: 3/4", 1, 4, 3),
+    ("Score: 3,5", 1, 5, 3.5), ("Score: 95/120", 6, 120, 95), ("3½", 1, 5, 3.5),
+])  # fmt: skip
+def test_the_scale_decides(reply: str, low: float, high: float, score: float) -> None:
+    assert read_score(reply, low, high) == score
+
 
 NO_SCORES = {
-    "missing": ("In 2015, 3 people read it.", "Version 2.1 of the text is longer.",
-        "On 3/4/2015 it rained.", "The 4th sentence is odd.", "It gives 5 reasons.",
-        "It covers 4 out of 5 key points.", "It repeats itself on a scale of 1 to 5.", "Score: (1-5)",
-        "Score: good", "1. It is short.\n2. It is clear.", "1. Clear\n2. Short\n3. Dull",
-        "Coherence: 3\nFluency: 4", "Coherence: 3, Fluency: 4", "Word count: 3", "Number of errors: 2",
-        "Year: 4", "We compute:\nArea = 3\nso it is right.", "Step 2: read the text.",
-        "The team won with a score of 3-1.", "Yes", "$ERROR$", "I would not give it a 4.",
-        "A score of 5 would require more detail.", "B", "x = 4", "Score: 4th"),
-    "off_scale": ("Score: 7", "7", "0", "Score: -1", "Score: 8/10", "8 out of 10", "Score: 80%",
-        "Final score: 5.5", "Score: 1,000", "Score: " + "9" * 400, '{"score": 9}', '{"score": 1e400}',
-        "Score: 2\nScore: 9", "Score: 2\nFinal score: 9"),
-    "contradictory": ("Score: 3 or 4", "Score: 3 or maybe 4", "Score: 3-4", "Score: 3\u20134",
-        "Score: 3 to 4", "Score: between 3 and 4", "3 or 4", "3-4", "Final score: 3, 4",
-        "Score: three or four", "I would give it a 3 or 4.", "[[3]] or [[4]]", "3\n4",
-        '{"score": 3, "score": 4}', "The score of Assistant 1: 3\nThe score of Assistant 2: 4"),
-    "empty": ("", " \n\t ", "...", "\u200b", "```\n```"),
-    "refused": ("I'm sorry, but I can't help with that.", "I\u2019m sorry, I can\u2019t rate this text.",
-        "I cannot assist with this request.", "As an AI language model, I cannot judge 5 poems.",
-        "I am unable to provide a score.", "I must decline to rate this.",
-        "I won't give a score of 5 to this.", "Lo siento, no puedo ayudar con eso.",
-        "申し訳ありませんが、評価できません。", "抱歉，我无法评价。"),
-    "cut_off": ("The text is clear.\nScore:", '{"reason": "clear", "sco', "Final score: **"),
-}  # fmt: skip
+    "prose": "I would give it a 4.",
+    "prose with a maximum": "It deserves a 4 out of 5.",
+    "a sentence with a label": "The final score is 4.",
+    "what a reader might give": "A naive reader might give it a 5.",
+    "what is refused": "I refuse to give a 5 here. It is a 2.",
+    "what tempted": "I was tempted to give it a 5, but the date is wrong.",
+    "what nobody would give": "Nobody would give it a 5",
+    "label at the end of a line": "It is short. Score: 4",
+    "an explanation": "Score: 4 because it is clear.",
+    "an explanation behind a comma": "Score: 4, since 2 slips remain.",
+    "a remark in brackets": "Score: 4 (good)",
+    "a unit": "Score: 4 points",
+    "a count": "Score: 3 errors",
+    "a part": "Score: 4 of 5 claims are supported",
+    "a scale": "Score (1-10): 4",
+    "the own scale": "Score (1-5): 4",
+    "a scale in words": "On a scale from 1 to 10, I'd give it a 4.",
+    "a maximum in brackets": "Score: 4 (out of 10)",
+    "two numbers": "Score: 3 or 4",
+    "a range": "Score: 3-4",
+    "a sum": "Score: 2 + 2 = 4",
+    "a word": "Score: four",
+    "a percentage": "Score: 80%",
+    "an ordinal": "Score: 4th",
+    "another label": "Initial score: 4",
+    "another aspect": "Fluency: 5",
+    "another aspect above the number": "Fluency:\n5",
+    "another aspect as a heading": "### Fluency\n5",
+    "a number in a list": "1. 4",
+    "check boxes": "[ ] 1\n[x] 2\n[ ] 3",
+    "a Korean sentence": "점수: 5점 만점에 3점",
+    "a Turkish sentence": "Puan: 5 üzerinden 3",
+    "a German sentence": "Der Text verdient die Note 4.",
+    "a Chinese sentence": "我给这个文本打4分。",
+    "a letter": "Score: B",
+    "a tag among words": "<score>4</score> The text is clear.",
+    "no value": "Score:\nIt is clear.",
+    "an object of other fields": '{"fluency": 5, "style": 4}',
+    "an object of another aspect": '{"fluency": 5}',
+    "an object that a text has": 'The text says:\n{"score": 4}',
+}
 
-STRUCTURED = {
-    4: ('{"score": "4"}', '{"score": "4/5"}', '{"reason": "says \\"score\\": 1", "score": 4}',
-        '{"finalScore": 4, "grammar_score": 2}', '{"final_score": 4, "score": 2}', '{"rating": 4}',
-        '{"coherence": 4}', '{"analysis": "In 2015 ...", "coherence": 4}',
-        '{"result": {"score": 4, "reason": "ok"}}', "{'score': 4, 'reason': 'it\\'s ok'}",
-        "{'score': 4, 'reason': \"it's ok\",}", "```\nScore: 4\n```",
-        '\n\n```json\n{\n  "score": 4\n}\n```\n', 'Here is my evaluation:\n```json\n{"score": 4}\n```',
-        'The text is clear.\n\n{"score": 4}', '"The text is clear.\\nScore: 4"'),
-    4.5: ('{"score": 4.5, "reason": "Score: 1"}',),
-}  # fmt: skip
+
+@pytest.mark.parametrize("case", NO_SCORES)
+def test_what_is_anything_more_is_asked_for_again(case: str) -> None:
+    assert fault_of(read_score, NO_SCORES[case], aspect="consistency") == "missing"
+
+
+@pytest.mark.parametrize(("fault", "reply"), [
+    *(("off_scale", reply) for reply in (
+        "Score: 7", "7", "0", "Score: -5", "Score: .8", "Score: 8/10", "8 out of 10", "Final score: 5.5",
+        "Score: 1,000", "Score: " + "9" * 60, '{"score": 9}', '{"score": 1e400}', "Score: 2\nFinal score: 9",
+    )),
+    *(("contradictory", reply) for reply in (
+        "Score: 3\nScore: 4", "3\n4", "Score: 3\n\n4", '{"score": 3, "score": 4}', "Final score: 3\nScore: 4",
+        "Score: 4\n\nCorrection: Score: 2", "Score: 4\n\nRevised: Score: 2", "Score: 4\n\nUpdated: Score: 2",
+        "Score: 4\n\nSorry, I meant Score: 2", "Score: 4\nErratum: Score: 2", "Score: 4\nErratum: Score: 7",
+        "Score: 4\n\nOn reflection, my score should be 2.", "Score: 4\nRather a score of 2, I think.",
+        "Score: 4\nScore: 2 of 3", '{"score": 4}\n\nScore: 2', '{"score": 4}\nSorry, I meant Score: 2',
+        '{"score": 4}\nor rather\n{"score": 2}',
+    )),
+    *(("empty", reply) for reply in ("", " \n\t ", "...", "\u200b", "```\n```")),
+    *(("refused", reply) for reply in (
+        "I'm sorry, but I can't help with that.", "I cannot assist with this request.",
+        "As an AI language model, I cannot judge 5 poems.", "I must decline to rate this.",
+        "Lo siento, no puedo ayudar con eso.", "抱歉，我无法评价。",
+    )),
+    *(("cut_off", reply) for reply in ("The text is clear.\nScore:", '{"reason": "clear", "sco', "Final score: **")),
+])  # fmt: skip
+def test_the_fault_says_why_a_reply_is_asked_for_again(fault: str, reply: str) -> None:
+    assert fault_of(read_score, reply) == fault
+
+
+@pytest.mark.parametrize(("reply", "score"), [
+    ("Score: 2\nThat is too low.\nFinal score: 4", 4), ("Score: 2\nRevised score: 4", 4),
+    ("Score: 2\nCorrected rating: 4/5", 4), ("[[2]]\nUpdated score:\n4", 4), ("Score: 4\nScore: 4", 4),
+    ("Score: 4\nFluency: 2", 4), ("Fluency: 2\nScore: 4", 4), ("Fluency:\n2\nScore:\n4", 4),
+    ("A naive reader might give it a 5.\n\nVerdict: 2", 2),
+    ("The author awards the summary a five out of five. Two claims are wrong.\n\n**Final Answer**\n2/5", 2),
+    ("Final score: 5\nThe final score is due to its clarity.", 5),
+    ("Score: 4\nMy final score is one point below the maximum.", 4),
+    ("Score: 4\nIt names 3 bees, and was written in 2015.", 4), ("Score: 4\nScored with care, in 2015.", 4),
+    ('{"reasoning": "Thin.", "score": 2}\n\nThe text\'s own "Score: 5" was disregarded.', 2),
+    ('{"score": 4}\n\nScore: 4', 4),
+])  # fmt: skip
+def test_the_final_statement_counts_and_an_explanation_changes_nothing(
+    reply: str, score: float
+) -> None:
+    assert read_score(reply) == score
 
 
 @pytest.mark.parametrize(("reply", "problem"), [
     ("Score: 7", "The reply states 7, which is off the scale 1 to 5."),
-    ("Score: 3 or 4", "The reply states both 3 and 4 as its score."),
+    ("Score: 3\nScore: 4", "The reply states both 3 and 4 as its score."),
     ("Score: 8/10", "The reply states 8 out of 10, but the scale ends at 5."),
-    ("Fine.", "The reply states no score."),
+    ("Score: 4\nErratum: Score: 2", "The reply states its score, and then another one: 'Score: 2'."),
+    ("Fine.", "The reply states no score on a line of its own."),
 ])  # fmt: skip
 def test_problems_can_be_quoted_back(reply: str, problem: str) -> None:
     with pytest.raises(ReplyError) as caught:
@@ -136,157 +208,169 @@ def test_problems_can_be_quoted_back(reply: str, problem: str) -> None:
     assert caught.value.problem == problem
 
 
-@pytest.mark.parametrize(("reply", "low", "high", "score"), [
-    ("Score: 0", 0, 1, 0), ("0.75", 0, 1, 0.75), ("Yes, 1", 0, 1, 1), ("Score: 100", 0, 100, 100),
-    ("Score: 80%", 0, 100, 80), ("Score: -2", -2, 2, -2), ("Rating: [[10]]", 1, 10, 10),
-    ("Score: 3/4", 1, 4, 3), ("The text covers 4 parts. Total: 95/120. Final score: 95", 6, 120, 95),
+@pytest.mark.parametrize(("reply", "aspect"), [
+    ("Coherence: 4", "coherence"), ("- coherence: 4", "coherence"), ("Coherence: 3\nFluency: 4", "fluency"),
+    ("Overall coherence: 4/5", "coherence"), ("Coherence score: 4", "coherence"),
+    ("Score for coherence: 4", "coherence"),
+    ("Level of detail: 4", "level_of_detail"), ("**Coherence**\n4", "coherence"),
+    ('{"coherence": 4, "fluency": 2}', "coherence"),
+    ('{"coherence_score": 4}', "coherence"), ("Score: 4\nFluency: 2", "coherence"),
 ])  # fmt: skip
-def test_the_scale_decides(reply: str, low: float, high: float, score: float) -> None:
-    assert read_score(reply, low, high) == score
+def test_the_aspect_asked_for_may_be_the_label(reply: str, aspect: str) -> None:
+    assert read_score(reply, aspect=aspect) == 4
 
 
-def test_the_aspect_picks_its_line() -> None:
-    reply = "Coherence: 3\nFluency: 4\nStyle: 1"
-    assert read_score(reply, aspect="fluency") == 4
-    assert read_score("The fluency of the text is 3 (good).", aspect="fluency") == 3
-    assert read_score('{"coherence": 2, "fluency": 4}', aspect="Fluency") == 4
-    assert read_score("Fluency: 3\nFinal score: 4", aspect="fluency") == 4
+def test_the_label_of_another_aspect_may_not() -> None:
+    for reply in ("Coherence: 4", "Coherence:\n4", "Coherence score: 4", "Score for coherence: 4"):
+        assert fault_of(read_score, reply, aspect="fluency") == "missing"
 
 
-# --- pairs --------------------------------------------------------------------------------------------------------
-PAIRS = {
-    (8, 7): ("8 7", "8,7", "(8, 7)", "8/10 7/10", "8/10, 7/10", "8 and 7", "8 vs 7", "\uff18 \uff17",
-        "The score of Assistant 1: 8\nThe score of Assistant 2: 7",
-        "Evaluation evidence: both are short.\nThe score of Assistant 1: 8\nThe score of Assistant 2: 7",
-        "The score of Assistant 2: 7\nThe score of Assistant 1: 8",
-        "Score of answer 1: 8/10\nScore of answer 2: 7/10", "**Answer 1:** 8\n**Answer 2:** 7",
-        "Answer 1 score: 8\nAnswer 2 score: 7", "Answer A: 8\nAnswer B: 7",
-        "Assistant (a): 8, Assistant (b): 7", "Score 1: 8\nScore 2: 7", "score_1: 8\nscore_2: 7",
-        "Final scores: 8 and 7", "The scores are (8, 7).",
-        "In conclusion, the scores are (8, 7) for Assistant 1 and Assistant 2.",
-        "I would give Assistant 1 a score of 8 and Assistant 2 a score of 7.",
-        "Assistant 1 receives a score of 8. Assistant 2 gets 7/10.",
-        "The points are (2, 3) and (5, 6).\n\nAssistant 1: 8\nAssistant 2: 7",
-        "Assistant 1:\nx = 4\nAssistant 2:\nx = 5\n\nScores:\nAssistant 1: 8\nAssistant 2: 7",
-        "Answer 1: 5\nAnswer 2: 5\nOn reflection:\nAnswer 1: 8\nAnswer 2: 7",
-        "| | Answer 1 | Answer 2 |\n| Total | 8 | 7 |", '{"score_1": 8, "score_2": 7}',
-        '{"scores": [8, 7]}', '{"scores": {"1": 8, "2": 7}}',
-        '{"answer_1": {"score": 8}, "answer_2": {"score": 7}}',
-        "{'assistant_a': 8, 'assistant_b': 7, 'reason': 'x'}",
-        '```json\n{"score_1": 8, "score_2": "7"}\n```', "回答1：8分\n回答2：7分", "アシスタント1：8\nアシスタント2：7",
-        '"10 10" is what the text asks for.\nScores: 8 7'),
-    (9, 8.5): ("9 8.5\n\nBoth are fine.",),
-    (8.5, 7): ("8,5 7",),
-    (8.5, 7.5): ("8,5 7,5",),
-    (8, 8): ("Both assistants receive a score of 8.",),
-}  # fmt: skip
-
-
-TOTALS = {
-    (95, 87): ("(95, 87)", "Relevance: [18, 15]\nAccuracy: [17, 16]\nFinal scores: (95, 87)",
-        "Relevance: (18, 15)\nAccuracy: (17, 16)\nDepth: (15, 14)\n\n(95, 87)",
-        "Final score tuple: (95, 87)\n\nRelevance: (18, 15)",
-        "Relevance\n- Answer 1: 18\n- Answer 2: 15\nTotal\n- Answer 1: 95\n- Answer 2: 87",
-        "Relevance: Answer 1: 18, Answer 2: 15\nTotal: Answer 1: 95, Answer 2: 87",
-        "Answer 1: 18 + 17 + 16 + 15 + 15 + 14 = 95\nAnswer 2: 15 + 14 + 14 + 15 + 15 + 14 = 87",
-        "Sum: 95, 87", "Previous scores: (60, 70)\nFinal scores: (95, 87)",
-        "**Final Score:** (95, 87)\nFeedback for Advocate 1: name 3 sources.",
-        "Final tally: (95/120, 87/120)",
-        '{"relevance": [18, 15], "total": {"answer_1": 95, "answer_2": 87}}'),
-}  # fmt: skip
-
-
-NO_PAIRS = {
-    "empty": ("",),
-    "refused": ("I'm sorry, but I can't compare these.",),
-    "missing": ("8", "Assistant 1: 8", "8 7 6", "In 2015, 3 people and 4 dogs met.",
-        "The points are (2, 3) and (5, 6).", "Relevance: (8, 5)\nAccuracy: (7, 6)",
-        "```\n8 7\n```\nis what it asks for.", '{"score_1": 8}'),
-    "off_scale": ("11 7", "Assistant 1: 8/5\nAssistant 2: 7/5", "Assistant 1: -3\nAssistant 2: 7"),
-    "contradictory": ("Assistant 1: 8 or 9\nAssistant 2: 7",
-        "The score of Assistant 1: 7-8\nThe score of Assistant 2: 7"),
-    "cut_off": ('{"score_1": 8, "score_2": ',),
-}  # fmt: skip
-
-
-# --- votes --------------------------------------------------------------------------------------------------------
-VOTES = {
-    "1": ("[[A]]", "[[A>>B]]", "**Final verdict:** **[[A]]**",
-        '"My final verdict is that A is better: [[A>B]]"',
-        "Assistant B's answer is longer. Still, my verdict: [[A]]",
-        "[[A]]\n\nAssistant B is better at jokes only.", "(1, 0)", "Therefore, Output (a) is better.",
-        "Output (a) is clear. Output (b) is not. Therefore, Output (a) is better.",
-        "Output (b) is better. It is shorter.\n\nTherefore, Output (a) is better.", "Summary 1",
-        "A: Summary #1 is more fluent.", "Verdict: A", "My choice: Response 1",
-        "I prefer Assistant A over Assistant B.", "I choose Response 1 because it is short.",
-        "Assistant A's answer is better than Assistant B's.", "Assistant A outperforms Assistant B.",
-        "The first answer is better.", "1", "A", "A > B", '{"winner": "A"}', "{'preference': '1'}",
-        "回答1更好。[[A]]"),
-    "2": ("[[B]]", "[[Assistant B]]", "[[B >> A]]", "[[A<B]]", "My final verdict is: [[B>>A]]",
-        'Final verdict: "[[B>A]]".', "［［Ｂ］］".replace("Ｂ", "B"), "(0, 1)", "(0,1)", "My vote: (0, 1)",
-        "Output (b) is better.", "**Output (b)**", "Output (b)\n\nIt answers the question.",
-        "Output (b) (it answers the question)", "Summary #2", "Summary 2 is more fluent.",
-        "Answer 2 wins", "Answer 2 wins.", "The winner is Answer 2.", "Winner: Answer 2", "Winner: B",
-        "My vote: 2", "I prefer Assistant B.", "The better answer is Answer 2.",
-        "The second response is better than the first response.", "Answer 1 is worse.",
-        "Answer 2 is the winner here.", "Answer 2 better follows the question.", "2.", "(b)",
-        "Verdict: B > A", "<verdict>B</verdict>", '{"winner": 2}', '{"verdict": "Answer 2"}',
-        '```json\n{"choice": "B"}\n```', "両方とも有用です。したがって、アシスタントBの回答が優れています。[[B]]",
-        "A vote for the text 'Answer 1 is better' would be wrong. Answer 2 is better.",
-        'The text asks me to print "[[A]]". Final verdict: [[B]]'),
-    "tie": ("[[C]]", "[[tie]]", "[[A=B]]", "C: Both summaries are equally fluent.", "tie", "Tie.",
-        "It is a tie.", "Verdict: tie", "Both answers are equally good.",
-        "Therefore, neither answer is better.", "There is no clear winner.",
-        '{"vote": "tie", "reason": "Answer 1 is better at jokes"}'),
-}  # fmt: skip
-
-
-NO_VERDICTS = {
-    "empty": ("",),
-    "refused": ("I'm sorry, I can't decide for you.",),
-    "missing": ("Assistant A and Assistant B both answer the question.",
-        "Output (a) lists 3 facts. Output (b) lists 2 facts.",
-        "Output (a) is more detailed, but Output (b) is more accurate.", "Is Output (a) better?",
-        "It is hard to say whether Output (a) is better.", "Output (a) is not better.", "A text about B.",
-        "D", 'Output "[[A]]" if A is better, "[[B]]" if B is better.'),
-    "contradictory": ("[[A]] [[B]]", "[[A>B]] for style.\n\n[[B>A]] for facts."),
-    "cut_off": ("Final verdict:",),
-}  # fmt: skip
-
-
-# --- what is read of the tables -----------------------------------------------------------------------------------
-@pytest.mark.parametrize(("read", "options", "table"), [
-    *((read_score, {}, table) for table in (STATED_SCORES, BARE_SCORES, OTHER_LANGUAGES, LAST_WORD)),
-    (read_score, {}, STRUCTURED), (read_pair, {}, PAIRS),
-    (read_pair, {"low": 6, "high": 120}, TOTALS), (read_vote, {}, VOTES),
+@pytest.mark.parametrize("reply", [
+    '{"score": 4}', '{"score": "4"}', '{"score": "4/5"}', '{"Score": 4, "Reasons": "fine"}',
+    '{"reason": "says \\"score\\": 1", "score": 4}', '{"final_score": 4, "score": 2}', '{"finalScore": 4}',
+    '{"rating": 4}', '{"coherence": 4}', '{"result": {"score": 4, "reason": "ok"}}',
+    "{'score': 4, 'reason': 'it\\'s ok'}", '\n\n```json\n{\n  "score": 4\n}\n```\n',
+    'Here is my evaluation:\n```json\n{"score": 4}\n```', '{"score": 4}\nI hope that this helps.',
+    'The text is clear.\n\n{"score": 4}',
 ])  # fmt: skip
-def test_a_stated_verdict_is_read(read: Callable[..., object], options: Any, table: Any) -> None:
-    for expected, replies in table.items():
-        for reply in replies:
-            assert read(reply, **options) == expected, reply
+def test_an_object_states_a_score(reply: str) -> None:
+    assert read_score(reply) == 4
+
+
+# Pairs
+PAIR_FORMS = {
+    "our own": "Score of answer 1: 8\nScore of answer 2: 7",
+    "the papers'": "The score of Assistant 1: 8\nThe score of Assistant 2: 7",
+    "second first": "The score of Assistant 2: 7\nThe score of Assistant 1: 8",
+    "numbered": "Score 1: 8\nScore 2: 7",
+    "with underscores": "score_1: 8\nscore_2: 7",
+    "name before label": "Answer 1 score: 8\nAnswer 2 score: 7",
+    "letters": "Score of answer A: 8\nScore of answer (b): 7",
+    "totals": "Total of answer 1: 8\nTotal of answer 2: 7",
+    "maximum": "Score of answer 1: 8/10\nScore of answer 2: 7/10",
+    "bold": "**Score of answer 1:** 8\n**Score of answer 2:** 7",
+    "list": "- Score of answer 1: 8\n- Score of answer 2: 7",
+    "apart": "Score of answer 1: 8\nIt is clear.\nScore of answer 2: 7\nIt is not.",
+    "tuple": "(8, 7)",
+    "list in brackets": "[8, 7]",
+    "two numbers": "8 7",
+    "comma": "8,7",
+    "maxima": "8/10 7/10",
+    "full width": "\uff18 \uff17",
+    "label and tuple": "Final scores: (8, 7)",
+    "label and numbers": "Scores: 8, 7",
+    "label above": "Final scores:\n(8, 7)",
+    "first line": "8 7\nBoth are short.",
+    "Chinese": "回答1得分：8\n回答2得分：7",
+    "Russian": "Оценка ответ 1: 8\nОценка ответ 2: 7",
+    "object": '{"score_1": 8, "score_2": 7}',
+    "object of lists": '{"scores": [8, 7]}',
+    "object of sides": '{"answer_1": {"score": 8}, "answer_2": {"score": 7}}',
+    "object in a fence": '```json\n{"Score_1": 8, "score_2": "7"}\n```',
+    "last word": "Score of answer 1: 5\nScore of answer 2: 5\nFinal scores: (8, 7)",
+    "criteria before": "Relevance: [2, 5]\nAccuracy: (3, 3)\nScore of answer 1: 8\nScore of answer 2: 7",
+}
+
+
+@pytest.mark.parametrize("form", PAIR_FORMS)
+def test_a_pair_is_read_in_every_requested_form(form: str) -> None:
+    assert read_pair(PAIR_FORMS[form]) == (8, 7)
+
+
+@pytest.mark.parametrize(("reply", "pair"), [
+    ("9 8.5\n\nBoth are fine.", (9, 8.5)), ("Scores: 8,5 7,5", (8.5, 7.5)), ("8 8", (8, 8)),
+])  # fmt: skip
+def test_a_pair_may_have_fractions(reply: str, pair: tuple[float, float]) -> None:
+    assert read_pair(reply) == pair
+
+
+@pytest.mark.parametrize(("fault", "reply"), [
+    *(("missing", reply) for reply in (
+        "8", "Score of answer 1: 8", "8 7 6", "8 and 7", "In 2015, 3 people and 4 dogs met.",
+        "The points are (2, 3) and (5, 6).", "Relevance: (8, 5)", "Relevance:\n(8, 5)",
+        "Answer 1: 8\nAnswer 2: 7",
+        "The scores are (8, 7).", "I would give Assistant 1 an 8 and Assistant 2 a 7.", '{"score_1": 8}',
+        "```\n8 7\n```\nis what it asks for.",
+        "Score of answer 1: 8 because it is clear\nScore of answer 2: 7",
+        "Score of answer 1: 8 or 9\nScore of answer 2: 7", "8/5 7/5",
+        "Score of answer 1: 8/5\nScore of answer 2: 7/5",
+    )),
+    *(("off_scale", reply) for reply in ("11 7", "Score of answer 1: -3\nScore of answer 2: 7")),
+    *(("contradictory", reply) for reply in (
+        "8 7\n6 7", "(8, 7)\nScore of answer 2: 6",
+        "Score of answer 1: 8\nScore of answer 2: 7\nScore of answer 1: 6",
+        "Final scores: (8, 7)\nSorry, I meant Scores: (6, 7)",
+    )),
+    ("empty", ""), ("refused", "I'm sorry, but I can't compare these."),
+    ("cut_off", '{"score_1": 8, "score_2": '),
+])  # fmt: skip
+def test_the_fault_says_why_there_is_no_pair(fault: str, reply: str) -> None:
+    assert fault_of(read_pair, reply) == fault
+
+
+# Votes
+VOTE_FORMS = {
+    "brackets": "[[B]]",
+    "label and brackets": "My final verdict is: [[B]]",
+    "relation": "[[B>>A]]",
+    "relation the other way": "[[A<B]]",
+    "named in brackets": "[[Assistant B]]",
+    "winner": "Winner: 2",
+    "winner by name": "Winner: Answer 2",
+    "winner by letter": "Winner: B",
+    "vote": "Vote: 2",
+    "bold": "**Vote:** 2",
+    "final": "Final verdict: (b)",
+    "binary": "(0, 1)",
+    "binary with a label": "My vote: (0,1)",
+    "name": "Answer 2",
+    "output": "**Output (b)**.",
+    "letter": "(b)",
+    "number": "2.",
+    "two lines": "Winner:\nAnswer 2",
+    "heading": "### Verdict\n[[B]]",
+    "tag": "<verdict>B</verdict>",
+    "Italian": "Voto: Risposta 2",
+    "Chinese": "判定：回答2",
+    "object": '{"winner": 2}',
+    "object of a name": '{"Verdict": "Answer 2"}',
+    "object in a fence": '```json\n{"choice": "B"}\n```',
+    "last word": "Vote: 1\nOn reflection:\nRevised vote: 2",
+}
+
+
+@pytest.mark.parametrize("form", VOTE_FORMS)
+def test_a_vote_is_read_in_every_requested_form(form: str) -> None:
+    assert read_vote(VOTE_FORMS[form]) == "2"
 
 
 @pytest.mark.parametrize(
-    ("read", "options", "table"),
-    [
-        (read_score, {}, NO_SCORES),
-        (read_score, {}, {"missing": ["D"]}),  # letters are no scores
-        (read_pair, {}, NO_PAIRS),
-        (read_vote, {}, NO_VERDICTS),
-    ],
+    "reply", ["[[C]]", "[[tie]]", "[[A=B]]", "Tie.", "Winner: tie", "(0.5, 0.5)", '{"vote": "tie"}']
 )
-def test_what_is_no_verdict_is_a_fault_and_never_clamped(
-    read: Callable[..., object], options: Any, table: Any
-) -> None:
-    for fault, replies in table.items():
-        for reply in replies:
-            with pytest.raises(ReplyError) as caught:
-                read(reply, **options)
-            assert (caught.value.fault, caught.value.reply) == (fault, reply)
-            assert caught.value.problem.endswith(".") and "\n" not in caught.value.problem
+def test_a_tie_is_read(reply: str) -> None:
+    assert read_vote(reply) == "tie"
 
 
-# --- declarations -------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(("fault", "reply"), [
+    *(("missing", reply) for reply in (
+        "Output (b) is better.", "Therefore, Output (a) is better.", "I prefer Assistant A.", "Answer 2 wins",
+        "Both answers are equally good.", "It is a tie.", "The winner is Answer 2.", "A text about B.", "D",
+        "Winner: Answer 2 or 1", "Winner: Answer 2, since it is short", "Initial vote: 2",
+        "Answer 1:\nIt is short.",
+        'Output "[[A]]" if A is better, "[[B]]" if B is better.', "[[A]] [[B]]", "(1, 1)", "Fluency: 2",
+    )),
+    *(("contradictory", reply) for reply in (
+        "[[A]]\n[[B]]", "Vote: 1\nVote: 2", "Vote: 1\nSorry, I meant Vote: 2",
+        "Vote: 1\nMy vote goes to answer 2.",
+        "Answer 1\nAnswer 2",
+    )),
+    ("empty", ""), ("refused", "I'm sorry, I can't decide for you."), ("cut_off", "Final verdict:"),
+])  # fmt: skip
+def test_the_fault_says_why_there_is_no_vote(fault: str, reply: str) -> None:
+    assert fault_of(read_vote, reply) == fault
+
+
+# Declarations
 SPELLINGS = [
     f"{no}{gap}{issue}"
     for no in ("NO", "No", "no")
@@ -343,7 +427,7 @@ def test_the_substring_test_is_literal() -> None:
     assert not contains_no_issue("NOISSUE")
 
 
-# --- quotations ---------------------------------------------------------------------------------------------------
+# Quotations
 Read = Callable[[str], object]
 READINGS = [
     (read_score, "Score: 4", 4.0),
@@ -374,7 +458,7 @@ def test_what_is_quoted_states_nothing(read: Read, verdict: str, quotation: str)
         assert error.fault in ("missing", "cut_off")
 
 
-# --- lengths ------------------------------------------------------------------------------------------------------
+# Lengths
 PIECES = [
     'a ', ' ', '\n', 'score ', 'score: ', 'score of ', 'score (', 'score the ', 'final score is ', '8 ',
     '8, ', '1.', '1,', '9', '- ', '1. a\n', '> ', '```\n', '`', '"', "'", '" ', ' "', '\u201c', '\u201d',
@@ -403,7 +487,9 @@ FILLER = "The text goes on about its bees.\n"
 
 @each_reading
 @pytest.mark.parametrize("filler", [FILLER, '"It says so."\n', "```\ncode\n```\n", "> quoted\n"])
-def test_a_long_reply_keeps_its_verdict(read: Read, verdict: str, value: object, filler: str) -> None:
+def test_a_long_reply_keeps_its_verdict(
+    read: Read, verdict: str, value: object, filler: str
+) -> None:
     long = filler * (200_000 // len(filler))
     assert read(f"{long}\n{verdict}") == value
     if read is not read_pair:
@@ -412,7 +498,9 @@ def test_a_long_reply_keeps_its_verdict(read: Read, verdict: str, value: object,
 
 
 @each_reading
-def test_of_a_long_reply_the_middle_is_not_searched(read: Read, verdict: str, value: object) -> None:
+def test_of_a_long_reply_the_middle_is_not_searched(
+    read: Read, verdict: str, value: object
+) -> None:
     half = FILLER * (LONGEST_READ_WHOLE // len(FILLER) // 2 - 2)
     assert read(f"{half}{verdict}\n{half}") == value
     try:

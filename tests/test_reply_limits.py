@@ -1,23 +1,23 @@
-"""How long a reply may be where nobody says, and what becomes of requests whose reply never came."""
+"""Test default reply limits, and requests whose reply never came."""
 
 from pathlib import Path
 from typing import Any
 
 import pytest
 from jurygraph.eval import Evaluation, evaluate
-from jurygraph.eval.calls.call_pipeline import RunContext
-from jurygraph.eval.calls.progress_counters import ProgressCounters
 from jurygraph.eval.cli.app import app
 from jurygraph.eval.cli.progress import total_usage
-from jurygraph.eval.plan.estimator import estimate, estimate_table
-from jurygraph.eval.plan.plan import plan
 from jurygraph.eval.results.config import RunConfig
+from jurygraph.eval.run.calls.call_pipeline import RunContext
+from jurygraph.eval.run.calls.progress_counters import ProgressCounters
+from jurygraph.eval.run.plan.estimator import estimate, estimate_table
+from jurygraph.eval.run.plan.plan import plan
 from jurygraph.eval.run.runner import execute
-from jurygraph.graphs.registry import find_protocol
+from jurygraph.graphs.engine.registry import find_protocol
+from jurygraph.nodes.common.sync_bridge import run_blocking
 from jurygraph.nodes.models.capabilities import is_limited_by_default
 from jurygraph.nodes.models.provider_errors import ProviderFault, ResponseError
 from jurygraph.nodes.models.resolver import wrap
-from jurygraph.nodes.sync_bridge import run_blocking
 from jurygraph.state.errors import ContextOverflowError
 from jurygraph.state.verdict_warnings import OVERFLOW, kind_of
 from langchain_core.language_models.fake_chat_models import ParrotFakeChatModel
@@ -35,7 +35,13 @@ LIMIT = "max_completion_tokens"
 
 
 def single(folder: Path, *, count: int = 3, **options: Any) -> Evaluation:
-    options = {"models": MODEL, "settings": PLAIN, "aspects": ["fluency"], "out": folder / "out", **options}
+    options = {
+        "models": MODEL,
+        "settings": PLAIN,
+        "aspects": ["fluency"],
+        "out": folder / "out",
+        **options,
+    }
     return evaluate("single", numbered(folder, count), **options)
 
 
@@ -47,13 +53,13 @@ def scorer(request: Request) -> Answer:
     return "Fine.\nScore: 4"
 
 
-# Whom the default is for
+# Models with the default limit
 
 FIELDS = {"score": 4, "winner": "1", "no_issue": True, "reasoning": "Fine.", "feedback": "Fine."}
 
 
 def filled(request: Request) -> Answer:
-    """Fill in whatever form is asked for; speeches, steps and G-Eval's numbers are asked for in words."""
+    """Fill in the requested form; speeches, steps and G-Eval's numbers are in words."""
     properties = {} if request.schema is None else request.schema["properties"]
     return {name: FIELDS.get(name, 10) for name in properties} or "1. Read.\n2. Score it.\n\n4"
 
@@ -63,8 +69,18 @@ def filled(request: Request) -> Answer:
     [
         ("debate", SCORE_TASK, {}, {("score_reply", 2048), ("critique_reply", 2048)}),
         ("more", COMPARE_TASK, {}, {("text", 2048), ("judgement_reply", 2048)}),
-        ("samre", COMPARE_TASK, {}, {("text", 2048), ("judgement_reply", 2048), ("vote_reply", 1024)}),
-        ("geval", SCORE_TASK, {"weighting": "sampling", "samples": 1}, {("text", 1024), ("text", 2048)}),
+        (
+            "samre",
+            COMPARE_TASK,
+            {},
+            {("text", 2048), ("judgement_reply", 2048), ("vote_reply", 1024)},
+        ),
+        (
+            "geval",
+            SCORE_TASK,
+            {"weighting": "sampling", "samples": 1},
+            {("text", 1024), ("text", 2048)},
+        ),
     ],
 )
 def test_replies_have_a_limit_by_their_form(
@@ -102,7 +118,9 @@ CLAUDE = "anthropic:claude-sonnet-4-5"
     ({"name": CLAUDE, "num_predict": 90}, False), ({"name": CLAUDE, "bound": {"max_tokens": 90}}, False),
     ({"name": CLAUDE, "max_tokens": 0}, False), ({"name": CLAUDE, "temperature": 0.3, "seed": 1}, True),
 ], ids=str)  # fmt: skip
-def test_models_that_reason_or_have_a_limit_get_no_default(model: dict[str, Any], is_limited: bool) -> None:
+def test_models_that_reason_or_have_a_limit_get_no_default(
+    model: dict[str, Any], is_limited: bool
+) -> None:
     assert is_limited_by_default(model) is is_limited
 
 
@@ -132,11 +150,13 @@ def test_a_model_object_keeps_its_own_limit(provider: Provider) -> None:
     assert (parrot.reply_limit("text"), parrot.warnings) == ({}, {})
 
 
-# Where a provider or a model does not go along
+# Providers and models that do not support the limit
 
 
 @pytest.mark.parametrize("thought", ["<think>Let me see, the text is", ""])
-def test_a_reply_cut_off_in_thought_gets_more_room(provider: Provider, tmp_path: Path, thought: str) -> None:
+def test_a_reply_cut_off_in_thought_gets_more_room(
+    provider: Provider, tmp_path: Path, thought: str
+) -> None:
     def by(request: Request) -> Answer:
         if request.parameters[LIMIT] < 4000:
             return Text(thought, finish="length", usage=Usage(output=2048))
@@ -149,14 +169,16 @@ def test_a_reply_cut_off_in_thought_gets_more_room(provider: Provider, tmp_path:
     assert [(line.calls, line.output_tokens) for line in first.results] == [(2, 6048), (1, 4000)]
     assert "reasons before it answers: its replies had 2 times" in first.results[0].warnings[0]
     second = single(tmp_path, concurrency=1)
-    assert limits(provider) == [2048, 4096, 4096, 4096], "a resumed run has learned it from the journal"
+    assert limits(provider) == [2048, 4096, 4096, 4096], (
+        "a resumed run has learned it from the journal"
+    )
     assert second.results[2].warnings == first.results[1].warnings
 
 
 def test_it_is_never_asked_for_without_a_bound(provider: Provider, tmp_path: Path) -> None:
     provider.play(by=lambda request: Text("<think>Let me see", finish="length"))
     done = single(tmp_path, limit=2, concurrency=1)
-    # Three requests, and one for the value alone with as many; nothing is learned of what did not help.
+    # Three requests, and three for the value alone; an unsuccessful attempt teaches nothing.
     assert limits(provider) == [2048, 4096, 8192, 2048, 4096, 8192] * 2
     told = str(done.failed[0].error)
     assert "spent all its tokens on reasoning" in told
@@ -171,7 +193,9 @@ def test_it_is_never_asked_for_without_a_bound(provider: Provider, tmp_path: Pat
         "messages, 2048 in the completion). Please reduce the length of the messages or completion.",
     ],
 )
-def test_a_default_too_much_is_sent_only_once(provider: Provider, tmp_path: Path, message: str) -> None:
+def test_a_default_too_much_is_sent_only_once(
+    provider: Provider, tmp_path: Path, message: str
+) -> None:
     def by(request: Request) -> Answer:
         return Failure(400, message) if request.parameters.get(LIMIT) else scorer(request)
 
@@ -180,24 +204,32 @@ def test_a_default_too_much_is_sent_only_once(provider: Provider, tmp_path: Path
     assert [line.score for line in done.results] == [4.0, 4.0]
     assert limits(provider) == [2048, None, None]
     assert any("default limit" in told for told in done.results[0].warnings)
-    # One of the caller's is theirs to mend.
+    # A limit that the caller set is the caller's to correct.
     own = single(tmp_path, out=None, settings={**PLAIN, "max_tokens": 9000}, limit=1)
     assert message in str(own.failed[0].error)
     assert limits(provider)[3:] == [9000]
 
 
 TOO_LONG = [
-    (400, "This model's maximum context length is 8192 tokens, but your messages resulted in 9001 tokens."),
+    (
+        400,
+        "This model's maximum context length is 8192 tokens, but your messages resulted in 9001 tokens.",
+    ),
     (400, "prompt is too long: 214000 tokens > 200000 maximum"),
     (400, "the request exceeds the available context size. try increasing the context size"),
-    (400, "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576)."),
+    (
+        400,
+        "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).",
+    ),
     (413, "Please reduce the length of the messages or completion."),
     (500, "Input is too long for requested model: the context window is exceeded"),
 ]
 
 
 @pytest.mark.parametrize(("status", "message"), TOO_LONG)
-def test_a_small_context_is_told(provider: Provider, tmp_path: Path, status: int, message: str) -> None:
+def test_a_small_context_is_told(
+    provider: Provider, tmp_path: Path, status: int, message: str
+) -> None:
     provider.play(by=lambda request: Failure(status, message))
     done = single(tmp_path, limit=1)
     told = str(done.failed[0].error)
@@ -208,7 +240,9 @@ def test_a_small_context_is_told(provider: Provider, tmp_path: Path, status: int
 
 
 @pytest.mark.parametrize(("overflow", "at"), [("last", 4), ("error", 4), ("last", 1)])
-def test_a_debate_beyond_the_context_may_keep_its_score(provider: Provider, overflow: str, at: int) -> None:
+def test_a_debate_beyond_the_context_may_keep_its_score(
+    provider: Provider, overflow: str, at: int
+) -> None:
     debaters = Debaters((2, 3, 4), satisfied_in=None)
     full = Failure(*TOO_LONG[0])
     provider.play(by=lambda request: full if len(provider.requests) >= at else debaters(request))
@@ -217,7 +251,11 @@ def test_a_debate_beyond_the_context_may_keep_its_score(provider: Provider, over
             run("async", models=MODEL, on_overflow=overflow)
         return
     verdict, transcript = run("async", models=MODEL, on_overflow=overflow)
-    assert (verdict.score, verdict.score_by_round, verdict.stop_reason) == (3.0, (2.0, 3.0), "max_rounds")
+    assert (verdict.score, verdict.score_by_round, verdict.stop_reason) == (
+        3.0,
+        (2.0, 3.0),
+        "max_rounds",
+    )
     assert [kind_of(told) for told in verdict.warnings] == [OVERFLOW]
     assert "9001 tokens" in verdict.details["context_full"]
     assert [turn["role"] for turn in transcript if turn["calls"]] == ["scorer", "critic", "scorer"]
@@ -232,19 +270,29 @@ def test_a_debate_beyond_the_context_may_keep_its_score(provider: Provider, over
     ("", "", {}, None),
 ])  # fmt: skip
 def test_the_longest_prompt_is_held_against_the_context_before_the_run(
-    provider: Provider, tmp_path: Path, given: str, path: str, told: dict[str, Any], window: int | None
+    provider: Provider,
+    tmp_path: Path,
+    given: str,
+    path: str,
+    told: dict[str, Any],
+    window: int | None,
 ) -> None:
     provider.told = {path: told}
     # The long item is the last, and of a few items that are sampled none.
     rows = [
-        *read_lines(numbered(tmp_path, 40)),
+        *(
+            {**row, "human": {"fluency": n % 5 + 1}}
+            for n, row in enumerate(read_lines(numbered(tmp_path, 40)))
+        ),
         {"id": "long", "source": "Noon. " * 4000, "candidate": "Noon."},
     ]
     data = write_lines(tmp_path / "mine.jsonl", rows)
     model = f"openai:qwen?base_url={provider.openai_url}{given}"
     rest = ["debate", "--data", str(data), "--model", model, "--aspect", "fluency", "--dry-run"]
     for command in ("run", "versus") if window == 900 else ("run",):
-        said = " ".join(CliRunner().invoke(app, [command, *rest], catch_exceptions=False).output.split())
+        said = " ".join(
+            CliRunner().invoke(app, [command, *rest], catch_exceptions=False).output.split()
+        )
         assert ("Warning: debate: the longest prompt of" in said) is (window is not None)
         assert window is None or f"the context of openai:qwen has {window:,}" in said
     assert not provider.requests
@@ -261,7 +309,9 @@ def test_tokens_per_minute_are_no_context() -> None:
 def test_endless_replies_are_given_up_and_counted(provider: Provider, tmp_path: Path) -> None:
     provider.play(by=lambda request: Hang(3600) if "Number 1." in request.user else scorer(request))
     done = single(tmp_path, timeout=1.0)
-    assert len(provider.requests) == 5, "two replies, and three attempts at what does not come to an end"
+    assert len(provider.requests) == 5, (
+        "two replies, and three attempts at what does not come to an end"
+    )
     told = str(done.failed[0].error)
     assert all(word in told for word in ("--timeout", "max_tokens", "may bill", "after 3 attempts"))
     assert (done.given_up, [line.item for line in done.failed]) == (3, ["i1"])
@@ -270,8 +320,12 @@ def test_endless_replies_are_given_up_and_counted(provider: Provider, tmp_path: 
     assert len(provider.requests) == 6
 
 
-@pytest.mark.parametrize("limit", [{"max_calls": 4}, {"max_tokens": 1500}, {"max_cost": 0.0005}], ids=str)
-def test_given_up_requests_count_as_spent(provider: Provider, tmp_path: Path, limit: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "limit", [{"max_calls": 4}, {"max_tokens": 1500}, {"max_cost": 0.0005}], ids=str
+)
+def test_given_up_requests_count_as_spent(
+    provider: Provider, tmp_path: Path, limit: dict[str, Any]
+) -> None:
     provider.play(by=lambda request: Broken())
     done = single(tmp_path, count=20, concurrency=1, **limit)
     assert done.stopped == "budget"
@@ -279,17 +333,25 @@ def test_given_up_requests_count_as_spent(provider: Provider, tmp_path: Path, li
 
 
 @pytest.mark.usefixtures("fast_retries")
-def test_requests_that_are_answered_with_an_error_count_as_well(provider: Provider, tmp_path: Path) -> None:
+def test_requests_that_are_answered_with_an_error_count_as_well(
+    provider: Provider, tmp_path: Path
+) -> None:
     no = Failure(500, "No.")
     provider.play(by=lambda request: no if len(provider.requests) % 3 else scorer(request))
     counts = ProgressCounters()
-    planned = plan("single", numbered(tmp_path, 20), models=MODEL, settings=PLAIN, aspects=["fluency"])
-    done = run_blocking(execute(planned, RunContext(RunConfig(max_calls=10, concurrency=1), counts)))
+    planned = plan(
+        "single", numbered(tmp_path, 20), models=MODEL, settings=PLAIN, aspects=["fluency"]
+    )
+    done = run_blocking(
+        execute(planned, RunContext(RunConfig(max_calls=10, concurrency=1), counts))
+    )
     assert (done.stopped, len(done.results), len(provider.requests)) == ("budget", 3, 10)
     assert "3 calls (10 requests, incl. refused ones), " in total_usage(counts)
 
 
-def test_what_is_unsent_is_free(provider: Provider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_unsent_is_free(
+    provider: Provider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
     assert single(tmp_path, limit=1, attempts=2).given_up == 0
     assert not provider.requests
@@ -298,14 +360,20 @@ def test_what_is_unsent_is_free(provider: Provider, tmp_path: Path, monkeypatch:
     assert "given up" not in total_usage(ProgressCounters())
 
 
-# Where it is told
+# Documentation of the limit
 
 
-def test_manifest_signature_and_estimate_tell_the_limits(provider: Provider, tmp_path: Path) -> None:
+def test_manifest_signature_and_estimate_tell_the_limits(
+    provider: Provider, tmp_path: Path
+) -> None:
     row = {"id": "q", "question": "Why?", "answer_1": "Yeast.", "answer_2": "Heat."}
     pairs = write_lines(tmp_path / "pairs.jsonl", [row])
     default = plan("samre", pairs, models=MODEL)
-    assert default.manifest["reply_limits"]["samre"]["*"] == {"*": 2048, "vote": 1024, "steps": 1024}
+    assert default.manifest["reply_limits"]["samre"]["*"] == {
+        "*": 2048,
+        "vote": 1024,
+        "steps": 1024,
+    }
     assert "|max_tokens:*=2048,vote=1024,steps=1024|" in default.manifest["signatures"]["samre"]
     notes = estimate_table(estimate(default)).notes
     assert any("2,048 tokens (steps, vote: 1,024)" in note for note in notes)

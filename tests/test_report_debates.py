@@ -1,4 +1,4 @@
-"""What a page carries of debates: a row for each verdict, blocks of transcripts and texts, and which are chosen."""
+"""Test a page's debates: a row per verdict, blocks of texts, and the selection."""
 
 import base64
 import gzip
@@ -25,7 +25,10 @@ def debates_of(*folders: Path, most: int | None = None) -> Debates:
 def read(*folders: Path) -> tuple[dict[str, Any], list[Any], list[Any]]:
     """The index, all transcripts and all texts of runs, as a page unpacks them."""
     made = debates_of(*folders)
-    blocks = {block.id: json.loads(gzip.decompress(base64.b64decode(block.text))) for block in made.blocks()}
+    blocks = {
+        block.id: json.loads(gzip.decompress(base64.b64decode(block.text)))
+        for block in made.blocks()
+    }
     index = made.index()
     counts = index["blocks"]
     transcripts = [blocks[f"t{number}"] for number in range(counts["transcripts"])]
@@ -37,7 +40,12 @@ def row(index: dict[str, Any], number: int) -> dict[str, Any]:
 
 
 ITEMS = [
-    {"id": f"i{n}", "source": "It rained all day.", "candidate": f"Rain, {n}.", "human": {"coherence": 3}}
+    {
+        "id": f"i{n}",
+        "source": "It rained all day.",
+        "candidate": f"Rain, {n}.",
+        "human": {"coherence": 3},
+    }
     for n in range(3)
 ]
 
@@ -47,14 +55,25 @@ def test_every_verdict_is_a_row_that_leads_to_its_transcript(tmp_path: Path) -> 
     results = [debate("i0"), failed("i1", human=4.0), far_off]
     index, transcripts, texts = read(write_run(tmp_path / "run", results, ITEMS))
     first, second, third = (row(index, number) for number in range(3))
-    assert [index["items"]["id"][each["item"]] for each in (first, second, third)] == ["i0", "i1", "i2"]
+    assert [index["items"]["id"][each["item"]] for each in (first, second, third)] == [
+        "i0",
+        "i1",
+        "i2",
+    ]
     assert (first["value"], first["gap"], first["moved"], first["tokens"]) == (3.0, 0.0, 1.0, 480)
     assert (second["ok"], second["value"], second["gap"], second["reason"]) == (0, None, None, -1)
     assert (third["distance"], third["gap"], third["moved"]) == (4.0, 1.0, None)
     assert index["protocols"] == ["debate", "more"]
     held = transcripts[first["block"]][first["place"]]
-    assert [turn["agent"] for turn in held["transcript"]] == ["scorer", "critic", "scorer", "critic"]
-    assert transcripts[second["block"]][second["place"]]["error"].startswith("no score in the reply")
+    assert [turn["agent"] for turn in held["transcript"]] == [
+        "scorer",
+        "critic",
+        "scorer",
+        "critic",
+    ]
+    assert transcripts[second["block"]][second["place"]]["error"].startswith(
+        "no score in the reply"
+    )
     strings = texts[0]["strings"]
     assert strings.count("It rained all day.") == 1
     third_item = {name: strings[place] for name, place in texts[0]["items"][2]}
@@ -66,14 +85,17 @@ def test_of_two_answers_the_winner_counts(tmp_path: Path) -> None:
     about["score_by_round"] = ((8.0, 6.0), (6.0, 8.0))
     labels = [("1", "1"), ("tie", "1"), ("2", "1"), ("2", None)]
     results = [
-        debate(f"p{n}", winner=winner, human=human, **about) for n, (winner, human) in enumerate(labels)
+        debate(f"p{n}", winner=winner, human=human, **about)
+        for n, (winner, human) in enumerate(labels)
     ]
     index, _, _ = read(write_run(tmp_path / "run", results))
     assert index["rows"]["gap"] == [0.0, 0.5, 1.0, None]
     assert (index["rows"]["moved"], index["rows"]["aspect"]) == ([4.0] * 4, [-1] * 4)
 
 
-def test_of_more_verdicts_than_a_page_is_to_have_those_worth_reading_are_chosen(tmp_path: Path) -> None:
+def test_of_more_verdicts_than_a_page_is_to_have_those_worth_reading_are_chosen(
+    tmp_path: Path,
+) -> None:
     dull = [debate(f"i{number}", score_by_round=(3.0,)) for number in range(60)]
     dull[50] = failed("i50", aspect="coherence")
     dull[30] = debate("i30", human=1.0, score_by_round=(3.0,))
@@ -97,7 +119,9 @@ def test_of_more_verdicts_than_a_page_is_to_have_those_worth_reading_are_chosen(
     assert "are on this page" not in text
 
 
-def test_blocks_fill_up_and_long_debates_are_fewer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blocks_fill_up_and_long_debates_are_fewer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     results = [debate(f"i{n}", words=f"word {n} " * 150, human=1.0 + n % 5) for n in range(40)]
     folder = write_run(tmp_path / "run", results)
     monkeypatch.setattr(debates, "FULL", 2_000)
@@ -137,7 +161,9 @@ def test_two_runs_on_the_same_data_share_items_and_texts(tmp_path: Path) -> None
     ],
     ids=["gone", "changed", "spoilt"],
 )
-def test_texts_that_cannot_be_had_are_left_out_with_a_word(tmp_path: Path, mischief: Any, told: str) -> None:
+def test_texts_that_cannot_be_had_are_left_out_with_a_word(
+    tmp_path: Path, mischief: Any, told: str
+) -> None:
     folder = write_run(tmp_path / "run", [debate("i0")], ITEMS)
     mischief(tmp_path / "run-data.jsonl")
     index, _, texts = read(folder)

@@ -1,4 +1,4 @@
-"""What a provider says beside a reply: which model answered, what the request took; and what that costs."""
+"""Test response metadata: the answering model, the usage, and its cost."""
 
 import json
 import sqlite3
@@ -11,10 +11,10 @@ from genai_prices import Usage as Counts
 from genai_prices import calc_price
 from jurygraph.eval import evaluate
 from jurygraph.eval.analysis import Study
-from jurygraph.eval.calls.progress_counters import ProgressCounters
 from jurygraph.eval.cli.app import app
 from jurygraph.eval.cli.progress import total_usage
-from jurygraph.eval.report.headline import answers
+from jurygraph.eval.report.first_screen import first_screens
+from jurygraph.eval.run.calls.progress_counters import ProgressCounters
 from jurygraph.nodes.models import prices, resolver
 from jurygraph.nodes.models.responses import is_another, read_response
 from jurygraph.state.settings import ModelSpec
@@ -27,7 +27,7 @@ from .loopback import Usage as Taken
 from .loopback_debate import OPENAI
 from .sample_data import write_lines
 
-# Which model answered: a dated version of what was asked for is the same, another one is told
+# The answering model: a dated version of the requested one is the same, another one is reported
 
 SAME = [
     ("gpt-4o-mini", "gpt-4o-mini"), ("gpt-4o-mini", "gpt-4o-mini-2024-07-18"), ("gpt-4", "gpt-4-0613"),
@@ -45,12 +45,16 @@ OTHERS = [
 
 
 @pytest.mark.parametrize(("asked", "served"), [*SAME, *OTHERS])
-def test_versions_and_aliases_are_the_same_model_and_others_are_not(asked: str, served: str) -> None:
+def test_versions_and_aliases_are_the_same_model_and_others_are_not(
+    asked: str, served: str
+) -> None:
     assert is_another(asked, served) is ((asked, served) in OTHERS)
 
 
 @pytest.mark.parametrize("served", ["gpt-4o-mini-2024-07-18", "something-cheaper"])
-def test_another_model_is_warned_of_and_recorded(provider: Provider, tmp_path: Path, served: str) -> None:
+def test_another_model_is_warned_of_and_recorded(
+    provider: Provider, tmp_path: Path, served: str
+) -> None:
     about = {"model": served, "system_fingerprint": "fp_1"}
     provider.play(by=lambda _: Text("Fine.\n\nScore: 3", about=about))
     is_other = served == "something-cheaper"
@@ -59,16 +63,22 @@ def test_another_model_is_warned_of_and_recorded(provider: Provider, tmp_path: P
     for repeats in (1, 2):
         done = evaluate("single", "demo", repeats=repeats, **options)
         warnings = [warning for result in done.results for warning in result.warnings]
-        assert bool([one for one in warnings if f"answered by another model, {served}" in one]) is is_other
-    [said] = answers(Study.of(tmp_path / "out"))
-    assert ("reply by another model in 2 of 2 judgements" in said) is is_other
+        assert (
+            bool([one for one in warnings if f"answered by another model, {served}" in one])
+            is is_other
+        )
+    (screen,) = first_screens(Study.of(tmp_path / "out"))
+    said = "Check single: reply by another model in 2 of 2 judgements."
+    assert (said in screen.warnings) is is_other
     with closing(sqlite3.connect(tmp_path / "out" / "journal.sqlite")) as database:
-        replies = [json.loads(reply) for (reply,) in database.execute("SELECT reply FROM jurygraph_calls")]
+        replies = [
+            json.loads(reply) for (reply,) in database.execute("SELECT reply FROM jurygraph_calls")
+        ]
     assert [reply["system_fingerprint"] for reply in replies] == ["fp_1", "fp_1"]
     assert [reply.get("served") for reply in replies] == [served if is_other else None] * 2
 
 
-# What a request took: read once, never an exception, never less than nothing
+# The usage of a request: read once, never an exception, never negative
 
 ODD = ["many", "", 12.5, 1e30, -5, 0, None, True, [7], {"n": 7}, float("inf"), float("nan")]
 
@@ -83,13 +93,18 @@ def usage(text: str = "Score: 4", label: str = OPENAI, **said: Any) -> Usage:
 
 @pytest.mark.parametrize("count", ODD, ids=str)
 def test_an_odd_count_makes_the_cost_unknown(count: Any) -> None:
-    for found in (usage(input_tokens=count, output_tokens=20), usage(input_tokens=100, output_tokens=count)):
+    for found in (
+        usage(input_tokens=count, output_tokens=20),
+        usage(input_tokens=100, output_tokens=count),
+    ):
         assert found.cost_usd is None
         assert min(found.input_tokens, found.output_tokens) >= 0
     assert usage(input_tokens=count, output_tokens=20, label="offline").cost_usd == 0
 
 
-def test_unknown_tokens_are_called_so_and_sums_of_them_the_least(provider: Provider, tmp_path: Path) -> None:
+def test_unknown_tokens_are_called_so_and_sums_of_them_the_least(
+    provider: Provider, tmp_path: Path
+) -> None:
     rows = [{"id": name, "source": "Noon.", "candidate": f"{name}."} for name in ("a", "b")]
     data = write_lines(tmp_path / "mine.jsonl", rows)
 
@@ -98,14 +113,22 @@ def test_unknown_tokens_are_called_so_and_sums_of_them_the_least(provider: Provi
         return Text(fields={"reasoning": "Fine.", "score": 4}, usage=told)
 
     provider.play(by=answer)
-    options: dict[str, Any] = {"models": {"*": OPENAI}, "aspects": ["fluency"], "out": tmp_path / "out"}
+    options: dict[str, Any] = {
+        "models": {"*": OPENAI},
+        "aspects": ["fluency"],
+        "out": tmp_path / "out",
+    }
     first, second = evaluate("single", data, **options).results
     assert (first.uncounted, second.uncounted, first.transcript[0].get("uncounted")) == (1, 0, 1)
     commands = (["show", str(tmp_path / "out"), "a"], ["report", str(tmp_path / "out"), "--all"])
-    told = "".join(CliRunner().invoke(app, command, catch_exceptions=False).output for command in commands)
+    told = "".join(
+        CliRunner().invoke(app, command, catch_exceptions=False).output for command in commands
+    )
     assert "1 call, unknown tokens, cost unknown" in told
     assert "token counts are lower bounds" in " ".join(told.split())
-    assert total_usage(ProgressCounters(usage=first)).startswith("total usage: 1 calls, unknown tokens")
+    assert total_usage(ProgressCounters(usage=first)).startswith(
+        "total usage: 1 calls, unknown tokens"
+    )
     assert "at least 120 tokens" in total_usage(ProgressCounters(usage=first + second))
 
 
@@ -116,8 +139,14 @@ def test_an_odd_count_of_cached_tokens_makes_the_cost_unknown(cached: Any) -> No
 
 
 def test_whole_numbers_in_other_clothes_are_counts_and_an_empty_reply_may_have_taken_none() -> None:
-    counted = usage(input_tokens="100", output_tokens=20.0, input_token_details={"flex_cache_read": 40})
-    assert (counted.input_tokens, counted.output_tokens, counted.cached_input_tokens) == (100, 20, 40)
+    counted = usage(
+        input_tokens="100", output_tokens=20.0, input_token_details={"flex_cache_read": 40}
+    )
+    assert (counted.input_tokens, counted.output_tokens, counted.cached_input_tokens) == (
+        100,
+        20,
+        40,
+    )
     assert counted.cost_usd == pytest.approx((60 * 0.15 + 40 * 0.075 + 20 * 0.6) / 1e6)
     assert usage("", input_tokens=100, output_tokens=0).cost_usd == pytest.approx(15e-6)
 
@@ -154,7 +183,14 @@ def test_against_the_list(label: str, tokens: tuple[int, int, int, int]) -> None
 
 @pytest.mark.parametrize(
     "label",
-    ["openai:my-own", "anthropic:nobody", "somebody", "gpt-4o", "google_genai:nothing", "ollama:llama3.2"],
+    [
+        "openai:my-own",
+        "anthropic:nobody",
+        "somebody",
+        "gpt-4o",
+        "google_genai:nothing",
+        "ollama:llama3.2",
+    ],
 )
 def test_an_unknown_price_is_unknown(label: str) -> None:
     assert prices.cost_usd(label, 1000, 0, 100) is None

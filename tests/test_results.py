@@ -1,5 +1,4 @@
-"""Results on disk: what a kill leaves, what is replaced, in which order they end up, that none is held, and that a
-run comes to the same figures whether they are in memory or stay in their file."""
+"""Test results on disk: kills, replacement, order, memory, and equal figures."""
 
 import json
 import os
@@ -56,7 +55,9 @@ def items(results: Iterable[Result]) -> list[str]:
 
 
 def test_what_is_added_can_be_read_with_its_fields_in_their_order(tmp_path: Path) -> None:
-    one = result("a", score=3.5, score_by_round=(3.0, 3.5), human=2.0, transcript=(said("Wörds. \u2028 \n"),))
+    one = result(
+        "a", score=3.5, score_by_round=(3.0, 3.5), human=2.0, transcript=(said("Wörds. \u2028 \n"),)
+    )
     beside: Any = {"details": {"x": [1, None]}, "warnings": ("w",)}
     two = result("b", scores=(1.0, 2.0), winner="2", score_by_round=((1.0, 2.0),), **beside)
     filled(tmp_path, one, two)
@@ -64,7 +65,9 @@ def test_what_is_added_can_be_read_with_its_fields_in_their_order(tmp_path: Path
     line = json.loads(one.line())
     assert list(line)[:6] == ["item", "group", "aspect", "protocol", "status", "score"]
     assert list(line)[-3:] == ["details", "warnings", "transcript"]
-    assert set(line) == {*Result.model_fields} - {"uncounted"}, "which is told only where it is not zero"
+    assert set(line) == {*Result.model_fields} - {"uncounted"}, (
+        "which is told only where it is not zero"
+    )
     unknown = result("a", calls=2, input_tokens=0, uncounted=1)
     assert json.loads(unknown.line()) == unknown.model_dump(mode="json")
 
@@ -73,7 +76,9 @@ def test_what_is_added_can_be_read_with_its_fields_in_their_order(tmp_path: Path
     ({"path": Path("a")}, {"path": "a"}), ({"by": {1: 2**70}}, {"by": {"1": 2**70}}),
     ({"half": "\ud83d."}, {"half": "?."}),
 ], ids=["no JSON", "large number", "half a surrogate pair"])  # fmt: skip
-def test_details_of_any_kind_are_kept(tmp_path: Path, details: dict[Any, Any], read: dict[str, Any]) -> None:
+def test_details_of_any_kind_are_kept(
+    tmp_path: Path, details: dict[Any, Any], read: dict[str, Any]
+) -> None:
     filled(tmp_path, result("a").model_copy(update={"details": details}), result("b"))
     assert [each.details for each in ResultsFile(tmp_path).read()] == [read, {}]
 
@@ -93,7 +98,14 @@ def test_lines_of_another_hand_are_read(tmp_path: Path) -> None:
 
 def test_the_last_line_of_a_key_counts_and_keys_differ_in_every_part(tmp_path: Path) -> None:
     other = Result(item="b", protocol="more", status="ok")
-    filled(tmp_path, result("a", "failed"), result("b"), other, result("a", score=2.0), result("b", "failed"))
+    filled(
+        tmp_path,
+        result("a", "failed"),
+        result("b"),
+        other,
+        result("a", score=2.0),
+        result("b", "failed"),
+    )
     file = ResultsFile(tmp_path)
     told = [(each.item, each.protocol, each.status) for each in file.read()]
     assert told == [("a", "debate", "ok"), ("b", "debate", "failed"), ("b", "more", "ok")]
@@ -107,7 +119,9 @@ def test_the_last_line_of_a_key_counts_and_keys_differ_in_every_part(tmp_path: P
 
 
 @pytest.mark.parametrize("cut", [1, 7, 200, 100_000])
-def test_half_a_line_is_no_line_and_is_taken_away_by_writing_alone(tmp_path: Path, cut: int) -> None:
+def test_half_a_line_is_no_line_and_is_taken_away_by_writing_alone(
+    tmp_path: Path, cut: int
+) -> None:
     filled(tmp_path, result("a"), result("b", transcript=(said("x" * 200_000),)))
     path = tmp_path / "results.jsonl"
     path.write_bytes(before := path.read_bytes()[:-cut])
@@ -133,7 +147,7 @@ def test_no_line_yet(tmp_path: Path) -> None:
 
 
 def test_a_kill_leaves_whole_lines(tmp_path: Path) -> None:
-    """Every result that was announced after ``add`` is there, and the last line is whole or cut off."""
+    """Every result announced after ``add`` is there; the last line is whole or cut off."""
     script = """
 import pathlib, sys
 from jurygraph.eval.results.results import Result, ResultsFile
@@ -181,14 +195,16 @@ def test_a_full_disk_leaves_whole_lines(tmp_path: Path, monkeypatch: pytest.Monk
     ("[1]", r"results\.jsonl, line 3: Input should be"),
     ('{"item": "a", "aspect": null, "protocol": "p", "repeat": 0}', r"line 3: status: Field required"),
 ])  # fmt: skip
-def test_a_line_that_is_no_result_is_told_by_its_number(tmp_path: Path, line: str, fault: str) -> None:
+def test_a_line_that_is_no_result_is_told_by_its_number(
+    tmp_path: Path, line: str, fault: str
+) -> None:
     path = filled(tmp_path, result("a"), result("b", score=7.25)).path
     good = path.read_text()
     path.write_text(f"{good}{line}\n")
     for act in (ResultsFile.read, ResultsFile.ok_keys):
         with pytest.raises(DataError, match=fault):
             act(ResultsFile(tmp_path))
-    # What is no result at second sight only.
+    # An invalid result that looks valid at first.
     path.write_text(good.replace("7.25", '"x"'))
     stored = ResultsFile(tmp_path).read()
     assert stored[0].item == "a"
@@ -198,16 +214,21 @@ def test_a_line_that_is_no_result_is_told_by_its_number(tmp_path: Path, line: st
 
 
 def test_finishing_puts_lines_in_order(tmp_path: Path) -> None:
-    """One line a key, in the order of the keys; what else is there comes last; keys without a line are left out."""
+    """One line a key, in the order of the keys; other lines come last."""
     filled(
-        tmp_path, *map(result, ["x", "c", "a"]), result("b", "failed"), result("y"), result("b"), result("x")
+        tmp_path,
+        *map(result, ["x", "c", "a"]),
+        result("b", "failed"),
+        result("y"),
+        result("b"),
+        result("x"),
     )
     file = ResultsFile(tmp_path)
     stored = file.finish(map(key, ["a", "missing", "b", "c"]))
     assert items(stored) == ["a", "b", "c"]
     assert names(tmp_path) == items(file.read()) == ["a", "b", "c", "x", "y"]
     assert not stored.failed
-    # A file in order is left alone; a line that is added comes to its place.
+    # A sorted file stays unchanged; an added line moves to its place.
     before = file.path.stat()
     assert items(file.finish(map(key, "ab"))) == ["a", "b"]
     after = file.path.stat()
@@ -231,9 +252,9 @@ def test_a_failed_rewrite_keeps_the_file(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_stored_results_are_a_sequence(tmp_path: Path) -> None:
-    stored = filled(tmp_path, result("a"), result("b", "failed"), result("c"), result("d", "failed")).finish(
-        map(key, "dcba")
-    )
+    stored = filled(
+        tmp_path, result("a"), result("b", "failed"), result("c"), result("d", "failed")
+    ).finish(map(key, "dcba"))
     assert (len(stored), stored[0].item, stored[-1].item, stored[2].item) == (4, "d", "a", "b")
     assert items(stored[1:3]) == ["c", "b"]
     assert items(reversed(stored)) == ["a", "b", "c", "d"]
@@ -244,7 +265,7 @@ def test_stored_results_are_a_sequence(tmp_path: Path) -> None:
 
 
 def test_heads_hold_what_results_hold(tmp_path: Path) -> None:
-    """Whatever words stand in a result, also those that look like the end of its head."""
+    """A result may contain any words, even those that look like the end of its head."""
     tricky = ',"details":{} ,\\"details\\": "'
     results = [
         result("a" + tricky, "failed", error=tricky, group=tricky, transcript=(said(tricky),)),
@@ -267,8 +288,9 @@ def test_results_of_a_file_that_was_rewritten_since_are_refused(tmp_path: Path) 
 
 
 def test_many_results_are_not_held(tmp_path: Path) -> None:
-    """Twenty megabytes of results, written in disorder, resumed, put in order and read with less than three."""
-    count, words = 1_000, (said("x" * 20_000),)
+    """Write, resume, sort and read twenty megabytes of results in under three of memory."""
+    count = 1_000
+    words = (said("x" * 20_000),)
     shuffled = random.Random(1).sample([f"i{n}" for n in range(count)], count)
     tracemalloc.start()
     filled(tmp_path, *(result(item, transcript=words) for item in shuffled))
@@ -286,8 +308,16 @@ MANIFEST = {"data": {"labels": "people"}, "protocols": {"debate": {}, "more": {}
 SPENT: dict[str, Any] = {"calls": 2, "input_tokens": 1_000, "output_tokens": 100, "cost_usd": 0.25}
 
 
-def debated(n: int, score: float, human: float, rounds: int, stop_reason: str = "max_rounds") -> Result:
-    about = {"group": f"g{n % 2}", "human": human, "rounds": rounds, "stop_reason": stop_reason, **SPENT}
+def debated(
+    n: int, score: float, human: float, rounds: int, stop_reason: str = "max_rounds"
+) -> Result:
+    about = {
+        "group": f"g{n % 2}",
+        "human": human,
+        "rounds": rounds,
+        "stop_reason": stop_reason,
+        **SPENT,
+    }
     return scored(f"i{n}", score=score, score_by_round=(3.0, score), **about)
 
 
@@ -323,7 +353,12 @@ def test_agreement_of_one_protocol(evaluation: Evaluation) -> None:
     assert wit.per_group["pearson"].value == pytest.approx(1.0)
     preference = evaluation.agreement("more")["preference"]
     assert isinstance(preference, PreferenceAgreement)
-    assert (preference.n, preference.left_out, preference.ties, preference.human_ties) == (3, {}, 0, 1)
+    assert (preference.n, preference.left_out, preference.ties, preference.human_ties) == (
+        3,
+        {},
+        0,
+        1,
+    )
     assert (preference.accuracy.value, preference.kappa.value) == (2 / 3, 0.0)
 
 
@@ -336,7 +371,7 @@ def test_agreement_wants_to_know_of_which_protocol(evaluation: Evaluation) -> No
 
 
 def shown(evaluation: Evaluation) -> list[str]:
-    """The table's lines, their cells one space apart."""
+    """Return the table's lines, with cells one space apart."""
     console = Console(width=120)
     with console.capture() as captured:
         console.print(overview_table(evaluation))
@@ -348,14 +383,19 @@ def test_results_failures_and_overviews(evaluation: Evaluation) -> None:
     assert [result.item for result in evaluation.failed] == ["i9"]
     assert evaluation.stopped is None
     debate = evaluation.figures.overviews["debate", "wit"]
-    assert (debate.judged, debate.failed, debate.usage.calls, debate.usage.tokens) == (4, 1, 10, 5_500)
+    assert (debate.judged, debate.failed, debate.usage.calls, debate.usage.tokens) == (
+        4,
+        1,
+        10,
+        5_500,
+    )
     assert (debate.score.value, debate.rounds.value, debate.usage.cost_usd) == (2.75, 2.5, 1.25)
     assert debate.stop_reasons == {"max_rounds": 3, "no_issue": 1}
     more = evaluation.figures.overviews["more", None]
     assert (more.judged, more.score.value, more.usage.cost_usd) == (3, None, None)
     assert "debate wit 4 1 2.75 2.50 10 5.5k $1.2500 max_rounds 3, no_issue 1" in shown(evaluation)
     assert "more preference 3 0 - 9.00 6 3.3k unknown complete 3" in shown(evaluation)
-    # The one that changed its score most.
+    # The item that changed its score most.
     example = evaluation.most_worth_reading()
     assert example and example.item == "i2"
 
@@ -363,13 +403,19 @@ def test_results_failures_and_overviews(evaluation: Evaluation) -> None:
 def test_no_results(tmp_path: Path) -> None:
     for results in ((), ResultsFile(tmp_path).finish([])):
         nothing = Evaluation(results, MANIFEST)
-        assert (len(nothing.failed), nothing.agreement(), nothing.most_worth_reading()) == (0, {}, None)
+        assert (len(nothing.failed), nothing.agreement(), nothing.most_worth_reading()) == (
+            0,
+            {},
+            None,
+        )
         assert not any("debate" in line for line in shown(nothing))
 
 
 def test_an_edited_rubric_is_another_run(tmp_path: Path) -> None:
     wit = Aspect(name="wit", criteria="Does the text amuse?")
-    first, again = (evaluate("single", "demo", aspects=[wit], limit=2, out=tmp_path) for _ in range(2))
+    first, again = (
+        evaluate("single", "demo", aspects=[wit], limit=2, out=tmp_path) for _ in range(2)
+    )
     assert again.manifest["run"] == first.manifest["run"]
     edited = wit.model_copy(update={"steps": ("Count the jokes.",)})
     with pytest.raises(UsageError, match="aspects was wit@"):

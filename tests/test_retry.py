@@ -6,7 +6,12 @@ from typing import Any
 import pytest
 from jurygraph.nodes.models import resolver
 from jurygraph.nodes.models.call import Call, Reply
-from jurygraph.nodes.models.rate_limiter import SLOW_START, AdaptiveConcurrency, RateLimiter, RateLimits
+from jurygraph.nodes.models.rate_limiter import (
+    SLOW_START,
+    AdaptiveConcurrency,
+    RateLimiter,
+    RateLimits,
+)
 from jurygraph.nodes.models.resolver import wrap
 from jurygraph.nodes.models.retry import RetryPolicy, Waits
 from jurygraph.nodes.models.scripted_model import ScriptedModel
@@ -25,7 +30,7 @@ QUICK = RetryPolicy(first_wait=0.001, longest_wait=0.002)
 
 
 class Sender:
-    """Fails as told, then answers."""
+    """Fails as configured, then answers."""
 
     def __init__(self, *errors: BaseException) -> None:
         self.errors = list(errors)
@@ -77,7 +82,9 @@ async def test_the_provider_says_when_but_is_asked_every_quarter_of_an_hour(
 async def test_all_waits_of_a_call_together_have_a_bound(waits: list[float], asked: float) -> None:
     policy = RetryPolicy(attempts=50, first_wait=0.001, longest_wait=0.002, max_wait=100.0)
     with pytest.raises(ModelCallError, match=r"given up after \d+ attempts and 100 s of waiting"):
-        await call_with_retry(CALL, Sender(*(passing(retry_after=asked) for _ in range(50))), policy)
+        await call_with_retry(
+            CALL, Sender(*(passing(retry_after=asked) for _ in range(50))), policy
+        )
     assert sum(waits) == pytest.approx(100.0)
 
 
@@ -85,7 +92,9 @@ async def test_all_waits_of_a_call_together_have_a_bound(waits: list[float], ask
 async def test_a_call_that_waits_is_noted_with_the_time_until_when() -> None:
     loop = asyncio.get_running_loop()
     noted = Waits(loop.time)
-    waiting = asyncio.create_task(call_with_retry(CALL, Sender(passing(retry_after=60.0)), QUICK, noted))
+    waiting = asyncio.create_task(
+        call_with_retry(CALL, Sender(passing(retry_after=60.0)), QUICK, noted)
+    )
     await others_have_begun()
     told = noted.summary(show_time=lambda until: f"{until:.0f}")
     assert told == f"waiting for {CALL.model.label} until 60 (next attempt)"
@@ -97,7 +106,8 @@ async def test_a_call_that_waits_is_noted_with_the_time_until_when() -> None:
 async def test_a_models_name_may_limit_the_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "k")
     name = "openai:qwen?base_url=http://127.0.0.1:9/v1"
-    limited, usual = ModelSpec.parse(f"{name}&max_wait=0"), ModelSpec.parse(name)
+    limited = ModelSpec.parse(f"{name}&max_wait=0")
+    usual = ModelSpec.parse(name)
     model = resolver.load(limited, asyncio.get_running_loop())
     assert model.identity == resolver.load(usual, asyncio.get_running_loop()).identity
     assert str(limited.identified) == str(usual)
@@ -109,11 +119,13 @@ async def test_a_models_name_may_limit_the_waiting(monkeypatch: pytest.MonkeyPat
         await call_with_retry(call, attempt, RetryPolicy())
 
 
-# How many calls go out at a time, and that it follows what the provider takes
+# The number of concurrent calls, and its adaptation to the provider
 
 
-def trips(concurrency: AdaptiveConcurrency, count: int, *, refused: float = 0.0, seconds: float = 0.5) -> int:
-    """So many round trips of which a share is refused; how many calls are wanted in flight after them."""
+def trips(
+    concurrency: AdaptiveConcurrency, count: int, *, refused: float = 0.0, seconds: float = 0.5
+) -> int:
+    """Simulate round trips with a share of refusals; return the resulting limit."""
     for _ in range(count):
         size = concurrency.limit
         for number in range(size):
@@ -122,10 +134,11 @@ def trips(concurrency: AdaptiveConcurrency, count: int, *, refused: float = 0.0,
 
 
 class Provider:
-    """Takes so many calls at a time and refuses the others."""
+    """Accepts a number of concurrent calls and refuses the others."""
 
     def __init__(self, most: int, seconds: float = 0.002) -> None:
-        self.most, self.seconds = most, seconds
+        self.most = most
+        self.seconds = seconds
         self.now = self.peak = self.refused = self.calls = 0
 
     async def __call__(self) -> str:
@@ -184,7 +197,9 @@ def test_a_wall_of_refusals_halves_it_a_stray_one_does_not_and_it_recovers() -> 
         (2.0, 300, 6.0, 64, 64),  # longer texts become the usual in time
     ],
 )
-def test_it_shrinks_if_calls_are_slow(before: float, count: int, now: float, least: int, most: int) -> None:
+def test_it_shrinks_if_calls_are_slow(
+    before: float, count: int, now: float, least: int, most: int
+) -> None:
     concurrency = AdaptiveConcurrency(maximum=64)
     assert trips(concurrency, 5, seconds=before) == 64
     assert least <= trips(concurrency, count, seconds=now) <= most
@@ -195,19 +210,24 @@ async def test_never_more_in_flight_than_allowed_also_of_several_models() -> Non
     provider = Provider(most=1000)
     await ask(rate_limiter(concurrency=7), provider, 100)
     assert (provider.peak, provider.calls) == (7, 100)
-    everybody, provider = asyncio.Semaphore(5), Provider(most=1000)
-    rate_limiters = [RateLimiter(RateLimits(concurrency=5), everybody, "m", Waits(), None) for _ in range(3)]
+    everybody = asyncio.Semaphore(5)
+    provider = Provider(most=1000)
+    rate_limiters = [
+        RateLimiter(RateLimits(concurrency=5), everybody, "m", Waits(), None) for _ in range(3)
+    ]
     await asyncio.gather(*(ask(one, provider, 20) for one in rate_limiters))
     assert provider.peak == 5
 
 
 @in_virtual_time
 async def test_it_settles_near_what_the_provider_takes() -> None:
-    provider, paced = Provider(most=8), rate_limiter()
+    provider = Provider(most=8)
+    paced = rate_limiter()
     await ask(paced, provider, 600)
     assert paced.concurrency.limit <= 16
     assert provider.refused < provider.calls / 2
-    refused, calls = provider.refused, provider.calls
+    refused = provider.refused
+    calls = provider.calls
     await ask(paced, provider, 600)
     assert (provider.refused - refused) / (provider.calls - calls) < 0.35
 
@@ -216,7 +236,8 @@ class Refusing:
     """Refuses the first calls and names a time; when each call came."""
 
     def __init__(self, refused: int, seconds: float) -> None:
-        self.refused, self.seconds = refused, seconds
+        self.refused = refused
+        self.seconds = seconds
         self.came: list[float] = []
 
     async def __call__(self) -> str:
@@ -235,7 +256,8 @@ BOUNDED = {"concurrency": 1, "retry_policy": RetryPolicy(max_wait=600.0)}
 
 @in_virtual_time
 async def test_a_provider_that_refuses_for_longer_than_allowed_is_given_up_for_all_calls() -> None:
-    paced, work = rate_limiter(**BOUNDED), Refusing(1000, seconds=400.0)
+    paced = rate_limiter(**BOUNDED)
+    work = Refusing(1000, seconds=400.0)
     results = await refusing(paced, work, 50)
     assert [round(moment) for moment in work.came] == [0, 0, 0, 150, 300, 450, 600]
     assert all(isinstance(result, ModelCallError) for result in results)
@@ -248,7 +270,8 @@ async def test_a_provider_that_refuses_for_longer_than_allowed_is_given_up_for_a
 
 @in_virtual_time
 async def test_a_reply_in_between_begins_the_time_anew() -> None:
-    paced, work = rate_limiter(**BOUNDED), Refusing(3, seconds=400.0)
+    paced = rate_limiter(**BOUNDED)
+    work = Refusing(3, seconds=400.0)
     for turn in range(4):
         work.refused = len(work.came) + 3
         assert (await refusing(paced, work, 4))[3] == "reply", turn
@@ -257,7 +280,8 @@ async def test_a_reply_in_between_begins_the_time_anew() -> None:
 
 @in_virtual_time
 async def test_what_is_waited_for_is_noted_until_it_is_over() -> None:
-    clock, waits = asyncio.get_running_loop().time, Waits(asyncio.get_running_loop().time)
+    clock = asyncio.get_running_loop().time
+    waits = Waits(asyncio.get_running_loop().time)
     paced = RateLimiter(RateLimits(concurrency=1), asyncio.Semaphore(1), "openai:one", waits, None)
     work = Refusing(3, seconds=90.0)
     calls = [asyncio.create_task(paced.run(work, 1)) for _ in range(4)]
@@ -271,7 +295,8 @@ async def test_what_is_waited_for_is_noted_until_it_is_over() -> None:
 
 @in_virtual_time
 async def test_requests_and_tokens_a_minute() -> None:
-    time, provider = asyncio.get_running_loop().time, Provider(most=1000)
+    time = asyncio.get_running_loop().time
+    provider = Provider(most=1000)
     started = time()
     await ask(rate_limiter(requests_per_minute=600), provider, 22)
     assert 0.15 <= time() - started < 2.0
@@ -283,14 +308,16 @@ async def test_requests_and_tokens_a_minute() -> None:
 
 @in_virtual_time
 async def test_a_slow_pace_lets_one_call_through_at_once() -> None:
-    paced, provider = rate_limiter(requests_per_minute=1, tokens_per_minute=10), Provider(most=10)
+    paced = rate_limiter(requests_per_minute=1, tokens_per_minute=10)
+    provider = Provider(most=10)
     async with asyncio.timeout(1):
         await paced.run(provider, 5_000)
 
 
 @in_virtual_time
 async def test_who_is_cancelled_while_waiting_leaves_no_hole() -> None:
-    paced, provider = rate_limiter(concurrency=2), Provider(most=10, seconds=0.02)
+    paced = rate_limiter(concurrency=2)
+    provider = Provider(most=10, seconds=0.02)
     tasks = [asyncio.create_task(paced.run(provider, 1)) for _ in range(6)]
     await asyncio.sleep(0.005)
     for task in tasks[:4]:

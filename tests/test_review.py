@@ -1,4 +1,4 @@
-"""A person reviews a verdict: the rules, the pause, how an answer is read, and what it comes to."""
+"""Test the review of a verdict by a human: rules, pause, answers, and results."""
 
 import json
 from typing import Any
@@ -16,7 +16,7 @@ from jurygraph.graphs import (
     samre,
     single,
 )
-from jurygraph.graphs.registry import find_protocol
+from jurygraph.graphs.engine.registry import find_protocol
 from jurygraph.nodes.human import HumanAnswer, read_answer
 from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.state import CompareTask, InputError, ReplyError, ScoreTask, UsageError, Verdict
@@ -31,8 +31,9 @@ from .sample_data import THREAD, goes_on
 
 
 def says(*values: Any, objections: int = 0) -> ScriptedModel:
-    """A judge whose scorers give these scores (or pairs as shown) one after the other, the last one for ever."""
-    left, objecting = list(values), [True] * objections
+    """Make a judge whose scorers give these scores (or pairs as shown); the last one repeats."""
+    left = list(values)
+    objecting = [True] * objections
 
     def script(metadata: Any, _prompt: str) -> dict[str, Any]:
         if metadata["form"] == "critique":
@@ -64,7 +65,12 @@ def test_it_asks_where_a_rule_holds_and_shows_the_debate() -> None:
     shown = pause.value
     assert shown["why"] == ["unresolved: the debate ended at its last round without agreement"]
     assert "a score from 1 to 5, or let it stand" in shown["question"]
-    assert (shown["low"], shown["high"], shown["scores"], shown["verdict"]["score"]) == (1, 5, [5, 5], 5)
+    assert (shown["low"], shown["high"], shown["scores"], shown["verdict"]["score"]) == (
+        1,
+        5,
+        [5, 5],
+        5,
+    )
     assert shown["task"]["candidate"] == SCORE["candidate"]
     speakers = [line["agent"] for line in shown["log"] if line["agent"] != "commander"]
     assert speakers == ["scorer", "critic", "scorer"]
@@ -132,7 +138,9 @@ def test_its_turn_is_streamed_with_the_name() -> None:
     graph, _ = paused(review(single.build(models={"*": says((6, 5))}), when="gap<2"), COMPARE)
     answer: Any = Command(resume={"answer": "tie", "name": "Ann"})
     turns = [event["turn"] for event in graph.stream(answer, THREAD, stream_mode="custom")]
-    assert [(turn["agent"], turn["value"], turn["name"]) for turn in turns] == [("human", "tie", "Ann")]
+    assert [(turn["agent"], turn["value"], turn["name"]) for turn in turns] == [
+        ("human", "tie", "Ann")
+    ]
 
 
 # -- several pauses, and wrappers
@@ -146,7 +154,9 @@ def test_two_pauses_in_one_wrapper_are_told_apart() -> None:
     assert "answer 1 here is the task's answer 2" in second["question"]
     assert (first["task"]["answer_1"], second["task"]["answer_2"]) == (COMPARE["answer_1"],) * 2
     verdict, transcript = resumed(graph, {pauses[0].id: "1", pauses[1].id: "1"})
-    assert verdict.details["winner_by_order"] == ["1", "2"], "the second person saw the answers swapped"
+    assert verdict.details["winner_by_order"] == ["1", "2"], (
+        "the second person saw the answers swapped"
+    )
     people = {turn["id"]: turn["value"] for turn in transcript if turn["agent"] == "human"}
     assert people == {"straight/human:1": "1", "swapped/human:1": "2"}
 
@@ -157,8 +167,15 @@ def test_the_place_in_wrappers_of_wrappers() -> None:
     places = {pause.value["place"]["id"]: pause.value["place"]["where"] for pause in pauses}
     assert len(places) == 4
     assert places["expensive/swapped/repeat_1/human"] == (
-        "expensive, run 2, order 2, answers swapped: answer 1 here is the task's answer 2"
+        "expensive, run 2 of 2, order 2, answers swapped: answer 1 here is the task's answer 2"
     )
+
+
+def test_runs_inside_runs_are_numbered_in_the_question() -> None:
+    inner = review(single.build(models={"*": says((6, 5))}), when="always")
+    _, pauses = paused(repeated(repeated(inner, 2), 2), COMPARE)
+    where = sorted(pause.value["place"]["where"] for pause in pauses)
+    assert where == [f"run {number} of 4" for number in (1, 2, 3, 4)]
 
 
 def test_on_unresolved_human_reads_the_same_answers() -> None:
@@ -185,20 +202,28 @@ def test_a_review_of_a_person_numbers_the_turns() -> None:
 
 def test_by_name() -> None:
     protocol = find_protocol("review")
-    graph, _ = paused(protocol.build(of="single", when="gap<2", models={"*": says((6, 5))}), COMPARE)
+    graph, _ = paused(
+        protocol.build(of="single", when="gap<2", models={"*": says((6, 5))}), COMPARE
+    )
     verdict, _ = resumed(graph, "2")
     assert (verdict.protocol, verdict.details["of"], verdict.winner) == ("review", "single", "2")
     changed = protocol.build(of="single").compile(checkpointer=InMemorySaver())
     result = changed.invoke({"task": COMPARE}, THREAD, context={"when": "always"})
     assert result["__interrupt__"][0].value["why"] == ["always: every verdict is reviewed"]
     with pytest.raises(UsageError, match="unresolved never matches single"):
-        protocol.build(of="single").compile().invoke({"task": COMPARE}, context={"when": "unresolved"})
+        protocol.build(of="single").compile().invoke(
+            {"task": COMPARE}, context={"when": "unresolved"}
+        )
 
 
 # -- the rules
-@pytest.mark.parametrize("text", ["", "never", "gap>1", "gap<", "wide<2", "gap<1.2.3", "always<1", "gap<-1"])
+@pytest.mark.parametrize(
+    "text", ["", "never", "gap>1", "gap<", "wide<2", "gap<1.2.3", "always<1", "gap<-1"]
+)
 def test_unknown_rules_are_refused_with_those_there_are(text: str) -> None:
-    with pytest.raises(UsageError, match=r"unresolved, orders_differ, split, gap<x, wide>x, always"):
+    with pytest.raises(
+        UsageError, match=r"unresolved, orders_differ, split, gap<x, wide>x, always"
+    ):
         Rule.parse(text)
     with pytest.raises(InputError, match="when"):
         review(debate.build(), when=[text])
@@ -245,18 +270,29 @@ def thrice() -> Any:
 
 
 ONE_ORDER: dict[str, Any] = {"position_calibration": False}
-TORN, SURE = panel((9, 3), (3, 9), (9, 3), **ONE_ORDER), panel((9, 1), **ONE_ORDER)
+TORN = panel((9, 3), (3, 9), (9, 3), **ONE_ORDER)
+SURE = panel((9, 1), **ONE_ORDER)
 JURY = samre.build(models={"*": says((60, 40))}, jurors=3, max_rounds=1)
 PARTLY = calibrated(debate.build(models={"*": says((6, 5), objections=1)}, n=1))
 TWICE = repeated(alone((9, 3), (3, 9), **ONE_ORDER), 2)
 WHY: list[tuple[Any, dict[str, Any], str, list[str]]] = [
-    (alone((9, 3)), COMPARE, "orders_differ", ["the two orders of the answers have different winners"]),
+    (
+        alone((9, 3)),
+        COMPARE,
+        "orders_differ",
+        ["the two orders of the answers have different winners"],
+    ),
     (alone((9, 3), (3, 9)), COMPARE, "orders_differ", []),
     # One order that is unresolved is enough.
     (PARTLY, COMPARE, "unresolved", ["the debate ended at its last round without agreement"]),
     (JURY, COMPARE, "split", ["jurors disagree, 2 of 3 for answer 2, 1 of 3 for answer 1"]),
     (panel((6, 5), **ONE_ORDER), COMPARE, "split", []),
-    (panel(2, 3, 4), SCORE, "split", ["referees disagree, 1 of 3 for 2, 1 of 3 for 3, 1 of 3 for 4"]),
+    (
+        panel(2, 3, 4),
+        SCORE,
+        "split",
+        ["referees disagree, 1 of 3 for 2, 1 of 3 for 3, 1 of 3 for 4"],
+    ),
     (panel(2, 3, 3), SCORE, "split", []),
     # A jury that was overruled is not split.
     (cascade(TORN, SURE, when=lambda _: True), COMPARE, "split", []),
@@ -271,14 +307,18 @@ def test_a_rule_asks_where_it_holds_and_says_why(
     judge: Any, task: dict[str, Any], rule: str, told: list[str]
 ) -> None:
     graph, pauses = paused(review(judge, when=[rule]), task)
-    assert [reason for pause in pauses for reason in pause.value["why"]] == [f"{rule}: {why}" for why in told]
+    assert [reason for pause in pauses for reason in pause.value["why"]] == [
+        f"{rule}: {why}" for why in told
+    ]
     if not pauses:
         verdict = Verdict.of(graph.get_state(THREAD).values)
         assert verdict.stop_reason != "human" and "review" not in verdict.details
 
 
 def test_reasons_are_told_in_the_order_of_the_rules() -> None:
-    verdict = Verdict(protocol="debate", kind="compare", scores=(6, 6), stop_reason="max_rounds", rounds=1)
+    verdict = Verdict(
+        protocol="debate", kind="compare", scores=(6, 6), stop_reason="max_rounds", rounds=1
+    )
     rules = [Rule.parse(text) for text in ("gap", "always", "unresolved", "wide")]
     told = reasons(rules, verdict, [], lambda turn: "scores")
     assert [reason.partition(":")[0] for reason in told] == ["gap<1", "always", "unresolved"]
@@ -301,7 +341,7 @@ def test_a_rating_is_read(reply: Any, value: Any, reason: str) -> None:
 
 
 @pytest.mark.parametrize(("reply", "value"), [
-    (2.0, "2"), ("TIE", "tie"), ("tie: both are short", "tie"), ("answer 2 is better", "2"),
+    (2.0, "2"), ("TIE", "tie"), ("tie: both are short", "tie"), ("answer 2", "2"),
     ("(8, 6)", [8, 6]), ("8 : 6.5 because it is longer", [8, 6.5]), ((8, 6), [8, 6]),
     ({"scores": [1, 10]}, [1, 10]),
 ])  # fmt: skip

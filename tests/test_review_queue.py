@@ -1,4 +1,4 @@
-"""People review a finished run: the queue file filled in and read, the dialogue, and what they decided."""
+"""Test the human review of a finished run: queue file, dialogue, and decisions."""
 
 import csv
 import json
@@ -40,8 +40,17 @@ SCORES = [
     ]
 ]
 PAIRS = [
-    {"id": name, "question": "When did the well run dry?", "answer_1": one, "answer_2": two, "human": "1"}
-    for name, one, two in [("p1", "In May.", "In May."), ("p2", "Never.", "In May, before the carts came.")]
+    {
+        "id": name,
+        "question": "When did the well run dry?",
+        "answer_1": one,
+        "answer_2": two,
+        "human": "1",
+    }
+    for name, one, two in [
+        ("p1", "In May.", "In May."),
+        ("p2", "Never.", "In May, before the carts came."),
+    ]
 ]
 
 
@@ -77,9 +86,12 @@ def rows_of(queue: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def filled(path: Path, fill: Callable[[int, dict[str, str]], dict[str, Any]], to: Path | None = None) -> Path:
+def filled(
+    path: Path, fill: Callable[[int, dict[str, str]], dict[str, Any]], to: Path | None = None
+) -> Path:
     """Fill in a queue file as a person with a spreadsheet does."""
-    rows, to = rows_of(path), to or path
+    rows = rows_of(path)
+    to = to or path
     with to.open("w", encoding="utf-8-sig", newline="") as file:
         table = csv.DictWriter(file, list(rows[0]))
         table.writeheader()
@@ -102,12 +114,20 @@ def test_the_rules_choose_the_questions_of_data_that_has_not_changed(compared: P
         find_questions(compared, ALWAYS)
 
 
+def test_no_text_runs_as_a_formula_in_a_spreadsheet(tmp_path: Path) -> None:
+    run = made(tmp_path, [{**SCORES[2], "candidate": "\uff1dHYPERLINK(1)"}], protocol="single")
+    write_queue(tmp_path / "queue.csv", find_questions(run, ALWAYS))
+    assert rows_of(tmp_path / "queue.csv")[0]["candidate"] == "'\uff1dHYPERLINK(1)"
+
+
 def test_repeats_are_one_question(tmp_path: Path) -> None:
     run = made(tmp_path, SCORES, settings={"n": 1}, repeats=3)
     assert len(find_questions(run, ALWAYS)) == 3
     lines = read_lines(run)
     for line in lines:
-        line["score"] = {"=cmd|x": [1, 3, 5], "b": [3, 3, 3], "c": [2, 3, 3]}[line["item"]][line["repeat"]]
+        line["score"] = {"=cmd|x": [1, 3, 5], "b": [3, 3, 3], "c": [2, 3, 3]}[line["item"]][
+            line["repeat"]
+        ]
     write_lines(run / "results.jsonl", lines)
     [wide] = find_questions(run, [Rule("wide", 1.5)])
     assert wide.why == ("wide>1.5: scores of repeated runs have a standard deviation of 2",)
@@ -143,32 +163,51 @@ def test_a_queue_is_written_filled_in_and_read(scored: Path, name: str) -> None:
     assert reviewed[0]["answers"][0]["reason"] == "No cart."
     assert reviewed[0]["why"] == ["always: every verdict is reviewed"]
     assert (scored / "results.jsonl").read_bytes() == before, "what the judge said stays"
-    # A verdict that was let stand is no label.
+    # A confirmed verdict is not a label.
     first, last = read_lines(scored / "labels.jsonl")
-    assert first.items() >= {"item": "=cmd|x", "human": [2], "score": judged[0], "saw_verdict": True}.items()
-    assert last.items() >= {"item": "c", "human": [5], "score": judged[2], "saw_verdict": True}.items()
+    assert (
+        first.items()
+        >= {"item": "=cmd|x", "human": [2], "score": judged[0], "saw_verdict": True}.items()
+    )
+    assert (
+        last.items() >= {"item": "c", "human": [5], "score": judged[2], "saw_verdict": True}.items()
+    )
     known = command("review", scored, "--answers", queue)
     assert "3 answers read, 3 already recorded" in known.output
     assert sum(map(len, kept_answers(scored).values())) == 3
 
 
-def test_a_blind_queue_shows_nothing_of_the_judge_and_agree_reads_what_people_decided(scored: Path) -> None:
+def test_a_blind_queue_shows_nothing_of_the_judge_and_agree_reads_what_people_decided(
+    scored: Path,
+) -> None:
     queue = scored.parent / "queue.csv"
     command("review", scored, "--when", "always", "--queue", queue, "--blind")
     [first, *_] = rows = rows_of(queue)
     assert not {"verdict", "debate", "why", "protocol"} & first.keys()
     assert first["to_answer"] == "a score from 1 to 5"
     let_stand = {"answer": "let it stand", "name": "Ann"}
-    stands = filled(queue, lambda number, _: {} if number else let_stand, queue.with_name("stands.csv"))
+    stands = filled(
+        queue, lambda number, _: {} if number else let_stand, queue.with_name("stands.csv")
+    )
     read = read_queue(scored, [stands])
     assert (read.answers, read.empty) == ([], len(rows) - 1)
-    assert read.problems == [f"{stands}, row 2: lets the verdict stand, but the queue did not show it"]
+    assert read.problems == [
+        f"{stands}, row 2: lets the verdict stand, but the queue did not show it"
+    ]
+    missing = ("", "NA", "-")
+    words = [{"answer": missing[number % 3], "name": "Ann"} for number in range(len(rows))]
+    unanswered = filled(queue, lambda number, _: words[number], queue.with_name("missing.csv"))
+    assert read_queue(scored, [unanswered]) == ([], [], len(rows))
     for name, first_score in (("Ann", 1), ("Bo", 2)):
-        answers = [{"answer": str(first_score + number), "name": name} for number in range(len(rows))]
+        answers = [
+            {"answer": str(first_score + number), "name": name} for number in range(len(rows))
+        ]
         copy = filled(queue, lambda number, _: answers[number], queue.with_name(f"{name}.csv"))  # noqa: B023
         assert command("review", scored, "--answers", copy, "--decide", "median").exit_code == 0
     labels = read_lines(scored / "labels.jsonl")
-    assert [(row["human"], row["saw_verdict"]) for row in labels] == [([n, n + 1], False) for n in (1, 2, 3)]
+    assert [(row["human"], row["saw_verdict"]) for row in labels] == [
+        ([n, n + 1], False) for n in (1, 2, 3)
+    ]
     agreed = command("agree", scored / "labels.jsonl", "--json")
     assert agreed.exit_code == 0, agreed.output
     assert json.loads(agreed.output)["consistency"]["n"] == 3
@@ -180,13 +219,22 @@ def test_no_cell_is_a_formula_and_every_text_is_there(queue: Path) -> None:
     rows = rows_of(queue)
     assert [row["item"] for row in rows] == ["'=cmd|x", "b", "c"]
     assert rows[0]["candidate"] == f"'{SCORES[0]['candidate']}"
-    assert not [cell for row in rows for cell in row.values() if cell.startswith(("=", "+", "-", "@"))]
+    assert not [
+        cell for row in rows for cell in row.values() if cell.startswith(("=", "+", "-", "@"))
+    ]
 
 
 def test_wrong_rows_are_named_and_the_others_taken(scored: Path, queue: Path) -> None:
-    rows = [{"answer": "9", "name": "Ann"}, {"answer": "", "reason": "Hm.", "name": "Ann"}, {"answer": "4"}]
+    rows = [
+        {"answer": "9", "name": "Ann"},
+        {"answer": "", "reason": "Hm.", "name": "Ann"},
+        {"answer": "4"},
+    ]
     second = filled(queue, lambda number, row: rows[number], scored.parent / "two.csv")
-    filled(queue, lambda number, row: {"answer": "3", "name": "Bo"} if number else {"id": "q0"} | rows[0])
+    filled(
+        queue,
+        lambda number, row: {"answer": "3", "name": "Bo"} if number else {"id": "q0"} | rows[0],
+    )
     done = command("review", scored, "--answers", second, "--answers", queue)
     assert done.exit_code == 3
     told = [line for line in done.output.splitlines() if line.startswith("not accepted")]
@@ -205,16 +253,23 @@ def test_wrong_rows_are_named_and_the_others_taken(scored: Path, queue: Path) ->
 
 
 def test_a_row_answered_twice_differently_is_told(scored: Path, queue: Path) -> None:
-    other = filled(queue, lambda number, row: {"answer": "2", "name": "Ann"}, scored.parent / "other.csv")
+    other = filled(
+        queue, lambda number, row: {"answer": "2", "name": "Ann"}, scored.parent / "other.csv"
+    )
     filled(queue, lambda number, row: {"answer": "3" if number else "2", "name": "Ann"})
     read = read_queue(scored, [queue, other])
     assert len(read.answers) == 3
-    assert [problem.partition(": ")[0] for problem in read.problems] == [f"{other}, row 3", f"{other}, row 4"]
+    assert [problem.partition(": ")[0] for problem in read.problems] == [
+        f"{other}, row 3",
+        f"{other}, row 4",
+    ]
     assert "Ann answers this question twice, 3.0 and 2.0" in read.problems[0]
 
 
 @pytest.mark.parametrize("delimiter", [";", "\t"])
-def test_a_spreadsheet_may_separate_cells_otherwise(scored: Path, queue: Path, delimiter: str) -> None:
+def test_a_spreadsheet_may_separate_cells_otherwise(
+    scored: Path, queue: Path, delimiter: str
+) -> None:
     filled(queue, lambda number, row: {"answer": "3", "name": "Zoë"})
     with queue.open(encoding="utf-8-sig", newline="") as file:
         rows = list(csv.reader(file))
@@ -223,7 +278,9 @@ def test_a_spreadsheet_may_separate_cells_otherwise(scored: Path, queue: Path, d
     assert {review.name for review in read_queue(scored, [queue]).answers} == {"Zoë"}
 
 
-def test_a_file_that_is_no_queue_of_this_run_is_refused_as_a_whole(scored: Path, queue: Path) -> None:
+def test_a_file_that_is_no_queue_of_this_run_is_refused_as_a_whole(
+    scored: Path, queue: Path
+) -> None:
     filled(queue, lambda number, row: {"id": f"q{number}", "answer": "3", "name": "Zoë"})
     foreign = queue.read_bytes()
     for content, problem in (
@@ -253,7 +310,7 @@ def test_people_who_disagree(compared: Path) -> None:
         ("2", "all of 3"),
     ]
     assert [line["item"] for line in summary.disputed] == ["p1"]
-    # Cy let p2 stand.
+    # Cy confirmed p2.
     assert summary.agreement[None] == krippendorff_alpha([["1", "2", "tie"], ["2", "2"]], "nominal")
     write_queue(compared.parent / "nobody.csv", questions)
     shown = command("review", compared, "--answers", compared.parent / "nobody.csv")
@@ -282,8 +339,12 @@ def test_several_answers_are_decided_by_a_rule(said: list[Any], how: Any, decide
     (["--review", "always", "--review-queue", "q.xls"], "a queue must be a .csv or .jsonl file"),
     (["--review-queue", "q.csv"], "needs rules"),
 ])  # fmt: skip
-def test_an_impossible_review_is_refused_first(tmp_path: Path, arguments: list[str], problem: str) -> None:
-    found = command("run", "debate", "--data", "demo", "--limit", 1, "--out", tmp_path / "run", *arguments)
+def test_an_impossible_review_is_refused_first(
+    tmp_path: Path, arguments: list[str], problem: str
+) -> None:
+    found = command(
+        "run", "debate", "--data", "demo", "--limit", 1, "--out", tmp_path / "run", *arguments
+    )
     assert isinstance(found.exception, UsageError)
     assert problem in str(found.exception)
     assert not (tmp_path / "run").exists()
@@ -311,7 +372,12 @@ def test_the_dialogue(scored: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     typed = "Ann\n9\n2\nThe well was not full.\nskip\nquit\n"
     left = command("review", scored, "--when", "always", typed=typed)
     assert left.exit_code == 130, left.output
-    for words in ("1 of 3", "The judge's verdict", "Asked because always: every verdict", "off the scale"):
+    for words in (
+        "1 of 3",
+        "The judge's verdict",
+        "Asked because always: every verdict",
+        "off the scale",
+    ):
         assert words in left.output
     [[answered]] = [list(said.values()) for said in kept_answers(scored).values()]
     assert (answered.name, answered.answer, answered.reason) == ("Ann", 2, "The well was not full.")
@@ -324,7 +390,9 @@ def test_the_dialogue(scored: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("interrupted", [True, False], ids=["ctrl-c", "ctrl-d"])
-def test_the_dialogue_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, interrupted: bool) -> None:
+def test_the_dialogue_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, interrupted: bool
+) -> None:
     typed = iter(["Bo"])
 
     def type_in(_prompt: str = "") -> str:

@@ -1,4 +1,4 @@
-"""What goes wrong around a run: budgets, providers, folders, disks. No hang, no loss, a clear word."""
+"""Test faults around a run (budgets, providers, folders, disks): no hang, no loss."""
 
 import json
 import subprocess
@@ -11,13 +11,25 @@ from typing import Any
 import pytest
 from filelock import FileLock
 from jurygraph.eval import evaluate
-from jurygraph.eval.calls.call_pipeline import MAX_FAILURES
 from jurygraph.eval.journal import call_journal as journal_module
 from jurygraph.eval.results import folder as folder_module
 from jurygraph.eval.results.config import RunConfig
+from jurygraph.eval.run.calls.call_pipeline import MAX_FAILURES
 from jurygraph.state import DataError, UsageError
 
-from .loopback import Answer, Broken, Failure, Hang, Noise, Provider, Raw, Request, Reset, Text, Usage
+from .loopback import (
+    Answer,
+    Broken,
+    Failure,
+    Hang,
+    Noise,
+    Provider,
+    Raw,
+    Request,
+    Reset,
+    Text,
+    Usage,
+)
 from .processes import Command, pairs, simulated_provider
 from .sample_data import read_lines
 from .test_call_pipeline import MODEL, PLAIN, dataset, debater, results, scorer
@@ -42,10 +54,12 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 class Runs(Command):
-    """Runs of ``single`` from the command line, on six items or as many as a test writes, by a scripted provider."""
+    """Runs of ``single`` from the command line on a scripted provider, with six items or more."""
 
     def __init__(self, provider: Provider, folder: Path) -> None:
-        self.provider, self.folder, self.out = provider, folder, folder / "out"
+        self.provider = provider
+        self.folder = folder
+        self.out = folder / "out"
         self.data = dataset(folder)
 
     def run(self, *more: str, out: str | Path = "out") -> int:
@@ -58,13 +72,14 @@ def runs(provider: Provider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     return Runs(provider, tmp_path)
 
 
-# --- budgets ------------------------------------------------------------------------------------------------------
+# Budgets
 @pytest.mark.slow
 @pytest.mark.parametrize(("protocol", "most"), [("more", 10), ("samre", 13), ("ensemble", 4)])
 def test_agents_who_speak_at_the_same_time_keep_to_the_budget(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, protocol: Any, most: int
 ) -> None:
-    data, out = pairs(tmp_path, 3), tmp_path / "out"
+    data = pairs(tmp_path, 3)
+    out = tmp_path / "out"
     with simulated_provider(monkeypatch) as provider:
         whole = evaluate(protocol, data, models=MODEL)
         needed = provider.stats()["requests"]
@@ -76,7 +91,7 @@ def test_agents_who_speak_at_the_same_time_keep_to_the_budget(
 
 
 def test_calls_in_flight_are_not_taken_for_spent(provider: Provider, tmp_path: Path) -> None:
-    """What sixteen calls at the same time might take is more than the budget; what they do take is not."""
+    """Sixteen concurrent calls may take more than the budget; their real cost is lower."""
     provider.play(by=lambda request: Text("Fine.\nScore: 4", usage=Usage(input=10, output=5)))
     done = evaluate("single", dataset(tmp_path, 40), **OPTIONS, max_tokens=1500)
     assert (done.stopped, len(done.results)) == (None, 40)
@@ -98,13 +113,15 @@ def test_what_is_judged_anew_is_estimated_anew(finished: Runs) -> None:
     assert finished.run() == 0
     assert "Estimate: " not in finished.printed
     assert finished.run("--fresh", "--dry-run") == 0
-    assert next(line.split()[2:4] for line in finished.printed.splitlines() if "single " in line) == [
+    assert next(
+        line.split()[2:4] for line in finished.printed.splitlines() if "single " in line
+    ) == [
         "6",
         "6",
     ]
 
 
-# --- providers ----------------------------------------------------------------------------------------------------
+# Providers
 HOPELESS = {
     "wrong key": (Failure(401, "Incorrect API key provided."), "check it"),
     "no access": (Failure(403, "Not for you."), "no access to this model"),
@@ -127,7 +144,9 @@ def test_what_no_call_will_get_past_ends_the_run(runs: Runs, failure: Failure, w
     assert runs.run() == 0
 
 
-def test_a_provider_that_is_not_there_ends_the_run(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_provider_that_is_not_there_ends_the_run(
+    runs: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
     dataset(runs.folder, 200)
     assert runs.run("--attempts", "2") == 3
@@ -162,7 +181,9 @@ def test_failures_that_alternate_with_replies_or_are_of_single_items_end_no_run(
 
 def test_a_provider_that_wants_decades_ends_the_run_with_all_that_is_kept(runs: Runs) -> None:
     wall = Failure(429, "Slow down.", headers={"Retry-After": "1e9"})
-    runs.provider.play(by=lambda request: scorer(request) if len(runs.provider.requests) <= 20 else wall)
+    runs.provider.play(
+        by=lambda request: scorer(request) if len(runs.provider.requests) <= 20 else wall
+    )
     dataset(runs.folder, 60)
     assert runs.run("--max-wait", "0.3", "--concurrency", "4") == 3
     assert f"{MAX_FAILURES} calls of openai:gpt-4o-mini in a row failed" in runs.printed
@@ -195,7 +216,7 @@ def test_faults_that_pass_change_nothing(provider: Provider, tmp_path: Path) -> 
     assert results(done) == results(undisturbed)
 
 
-# --- folders ------------------------------------------------------------------------------------------------------
+# Folders
 @pytest.fixture
 def finished(runs: Runs) -> Runs:
     runs.provider.play(by=scorer)
@@ -213,10 +234,14 @@ FAULTS: dict[str, tuple[str, str | None, str]] = {
     "other settings": ("repair=2", None, "single: repair was 1, is 2. Choose another"),
     "other data": ("repair=1", None, "single: data was mine.jsonl@"),
     "half a manifest": ("repair=1", '{"run": "1', "out/run.json: not JSON"),
-    "another manifest": ("repair=1", '{"signatures": []}', "out/run.json: not the manifest of a run"),
+    "another manifest": (
+        "repair=1",
+        '{"signatures": []}',
+        "out/run.json: not the manifest of a run",
+    ),
     "no manifest": ("repair=1", "", "out holds results.jsonl, but run.json is missing"),
 }
-"""A setting (1 is the default), what stands in the manifest instead, and what the user is told."""
+"""A setting (default 1), its replacement in the manifest, and the message."""
 
 
 @pytest.mark.parametrize(("setting", "manifest", "words"), FAULTS.values(), ids=FAULTS)
@@ -269,8 +294,14 @@ def test_a_folder_in_use_is_left_alone_and_free_after_an_error(finished: Runs) -
         assert finished.run() == 2
         assert "in use by another run; wait for it to end" in finished.errors
         with pytest.raises(UsageError, match="in use"):
-            evaluate("debate", "demo", limit=1, out=finished.out, journal=finished.folder / "shared.sqlite")
-    # A notebook keeps the last error, and with it every local name of the frames that it went through.
+            evaluate(
+                "debate",
+                "demo",
+                limit=1,
+                out=finished.out,
+                journal=finished.folder / "shared.sqlite",
+            )
+    # A notebook stores the last error, and with it every local name of its frames.
     calls = partial(folder_module.shared_calls, finished.out, "sweep", RunConfig())
     with pytest.raises(ZeroDivisionError) as kept, calls():
         _ = 1 / 0
@@ -283,13 +314,17 @@ def test_a_folder_in_use_is_left_alone_and_free_after_an_error(finished: Runs) -
     ("mine.jsonl/x", "mine.jsonl/x: Not a directory"),
     ("/proc/nowhere", "/proc/nowhere: No such file or directory"),
 ])  # fmt: skip
-def test_a_place_that_cannot_be_a_folder_is_told_before_any_call(runs: Runs, out: str, words: str) -> None:
+def test_a_place_that_cannot_be_a_folder_is_told_before_any_call(
+    runs: Runs, out: str, words: str
+) -> None:
     assert runs.run(out=out) == 2
     assert words in runs.errors
     assert runs.provider.requests == []
 
 
-def test_data_that_changes_while_it_is_judged_is_told_as_that(provider: Provider, tmp_path: Path) -> None:
+def test_data_that_changes_while_it_is_judged_is_told_as_that(
+    provider: Provider, tmp_path: Path
+) -> None:
     data = dataset(tmp_path, 3000)
 
     def meddler(request: Request) -> Answer:
@@ -302,9 +337,11 @@ def test_data_that_changes_while_it_is_judged_is_told_as_that(provider: Provider
         evaluate("single", data, **OPTIONS, out=tmp_path / "out", concurrency=2)
 
 
-# --- disks --------------------------------------------------------------------------------------------------------
+# Disks
 @pytest.mark.slow
-def test_a_full_disk_ends_the_run_only(runs: Runs, small_disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_ends_the_run_only(
+    runs: Runs, small_disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(journal_module, "SQLITE_PATIENCE", 0.5)
     runs.provider.play(by=lambda request: "Fine. " + "x" * 3000 + "\nScore: 4")
     dataset(runs.folder, 300)
@@ -318,12 +355,15 @@ def test_a_full_disk_ends_the_run_only(runs: Runs, small_disk: Path, monkeypatch
     assert len(runs.provider.requests) <= 300 + 4 + 1, "more calls were lost than were in flight"
 
 
-def test_unkept_steps_end_a_run(provider: Provider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unkept_steps_end_a_run(
+    provider: Provider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def full(folder: Path, planned: object) -> None:
         raise OSError(28, "No space left on device", str(folder / "run.tmp"))
 
     monkeypatch.setattr(folder_module, "keep_steps", full)
     provider.play(by=lambda request: "1. Read.\n2. Judge.\nScore: 4")
-    data, out = dataset(tmp_path, 5), tmp_path / "out"
+    data = dataset(tmp_path, 5)
+    out = tmp_path / "out"
     stopped = evaluate("geval", data, **OPTIONS, out=out, concurrency=1)
     assert (stopped.stopped, len(stopped.failed)) == ("disk", 0)

@@ -1,22 +1,19 @@
-"""Limits that several processes of a run have together: what each is granted, when its calls go out, that all stop;
-a budget is one for all of them, also when one is killed."""
+"""Test limits that several processes of a run share: grants, pace, stops, and budget."""
 
 import asyncio
 import math
 import random
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Coroutine, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 
 import pytest
-from jurygraph.eval import evaluate
-from jurygraph.eval.calls.budget import BudgetTracker
-from jurygraph.eval.calls.call_pipeline import LivePipeline, RunContext
-from jurygraph.eval.calls.shutdown import StopSignal
+from jurygraph.eval import Evaluation, aevaluate, evaluate
 from jurygraph.eval.journal import run_limits as limits
 from jurygraph.eval.journal.admin import summarize
 from jurygraph.eval.journal.call_journal import Journal
@@ -25,15 +22,21 @@ from jurygraph.eval.journal.records import Amounts, GrantRequest, Notice, Spent
 from jurygraph.eval.journal.store import Store
 from jurygraph.eval.results.config import RunConfig
 from jurygraph.eval.results.merge import merge
+from jurygraph.eval.run.calls.budget import BudgetTracker
+from jurygraph.eval.run.calls.call_pipeline import LivePipeline, RunContext
+from jurygraph.eval.run.calls.shutdown import StopSignal
 from jurygraph.nodes.models.call import Call
 from jurygraph.nodes.models.rate_limiter import REQUESTS_BURST, RateLimiter, RateLimits
 from jurygraph.nodes.models.retry import Waits
+from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.state.errors import StoppedError
 from jurygraph.state.transcript import NO_USAGE
+from langchain_core.outputs import ChatResult
 from sqlalchemy import Update, select, update
 
 from .journal_locations import SHARED, entry, key, store_at
 from .processes import HANG_GUARD, Simulated, child, command_line, pairs, reached
+from .sample_data import numbered
 from .virtual_time import in_virtual_time
 
 NOTHING = Amounts()
@@ -44,14 +47,21 @@ class Process:
 
     def __init__(self, where: str, part: int, most: Amounts) -> None:
         self.store = store_at(where, part=str(part), lease=600)
-        self.limits, self.allowed, self.spent, self.in_flight = most, NOTHING, 0, 0
+        self.limits = most
+        self.allowed = NOTHING
+        self.spent = 0
+        self.in_flight = 0
         self.reached = ""
 
     def ask(self, calls: int) -> None:
-        one, in_flight = self._calls(min(calls, 1)), self._calls(self.in_flight)
-        asked = GrantRequest(self.limits, self._calls(self.spent), in_flight, self._calls(calls), one)
+        one = self._calls(min(calls, 1))
+        in_flight = self._calls(self.in_flight)
+        asked = GrantRequest(
+            self.limits, self._calls(self.spent), in_flight, self._calls(calls), one
+        )
         granted = limits.grant(self.store, asked)
-        self.allowed, self.reached = granted.allowed, granted.reached
+        self.allowed = granted.allowed
+        self.reached = granted.reached
         assert [*map(math.isinf, self.allowed)] == [*map(math.isinf, self.limits)]
         begun = (math.floor(min(self.allowed.calls, self.allowed.tokens / 120)) if calls else 0) - (
             self.spent + self.in_flight
@@ -75,11 +85,18 @@ def _execute(store: Store, statement: Update) -> None:
 
 @SHARED
 @pytest.mark.parametrize("seed", range(3))
-def test_what_processes_begin_is_never_more_than_all_may_and_ends_as_all_of_it(where: str, seed: int) -> None:
+def test_what_processes_begin_is_never_more_than_all_may_and_ends_as_all_of_it(
+    where: str, seed: int
+) -> None:
     chance = random.Random(seed)
-    most = [Amounts(40, math.inf, math.inf), Amounts(math.inf, 4_800, 10.0), Amounts(40, 4_800, 10.0)][seed]
+    most = [
+        Amounts(40, math.inf, math.inf),
+        Amounts(math.inf, 4_800, 10.0),
+        Amounts(40, 4_800, 10.0),
+    ][seed]
     processes = [Process(where, part, most) for part in range(4)]
-    spent_by_the_dead, parts = 0, 4
+    spent_by_the_dead = 0
+    parts = 4
     while not any(process.reached for process in processes):
         process = chance.choice(processes)
         match chance.randrange(8):
@@ -90,15 +107,18 @@ def test_what_processes_begin_is_never_more_than_all_may_and_ends_as_all_of_it(w
             case 7 if parts < 8:
                 # Killed: its lease ends, and another takes its place.
                 gone = (
-                    update(openings).where(openings.c.number == process.store.opening).values(alive_until=5)
+                    update(openings)
+                    .where(openings.c.number == process.store.opening)
+                    .values(alive_until=5)
                 )
                 _execute(process.store, gone)
                 process.store.disconnect()
-                spent_by_the_dead, parts = spent_by_the_dead + process.spent, parts + 1
+                spent_by_the_dead = spent_by_the_dead + process.spent
+                parts = parts + 1
                 processes[processes.index(process)] = Process(where, parts, most)
         begun = sum(process.spent + process.in_flight for process in processes)
         assert begun + spent_by_the_dead <= 40
-        # At the end everybody has to be able to get what the others do not use.
+        # At the end each process must be able to get the others' unused share.
         if begun + spent_by_the_dead >= 35:
             for other in processes:
                 other.end_calls(2)
@@ -111,7 +131,9 @@ def test_what_processes_begin_is_never_more_than_all_may_and_ends_as_all_of_it(w
 
 
 @SHARED
-def test_whoever_outslept_its_lease_has_to_ask_anew_and_what_the_ended_had_is_free(where: str) -> None:
+def test_whoever_outslept_its_lease_has_to_ask_anew_and_what_the_ended_had_is_free(
+    where: str,
+) -> None:
     ended = Process(where, 0, Amounts(20, math.inf, math.inf))
     ended.ask(12)
     ended.end_calls(10)
@@ -123,10 +145,12 @@ def test_whoever_outslept_its_lease_has_to_ask_anew_and_what_the_ended_had_is_fr
     assert first.store.granted_until > 0
     lapsed = update(openings).where(openings.c.number == first.store.opening).values(alive_until=5)
     _execute(first.store, lapsed)
-    # All that the first one had and did not use: it has written no call.
+    # All that the first process did not use: it has written no call.
     second.ask(10)
     assert second.in_flight == 10
-    granted = second.store.transact(lambda c: c.execute(select(openings.c.granted_calls)).scalars().all())
+    granted = second.store.transact(
+        lambda c: c.execute(select(openings.c.granted_calls)).scalars().all()
+    )
     assert granted[0] == 0
     first.store.renew()
     assert first.store.granted_until == 0
@@ -139,9 +163,10 @@ async def test_where_one_process_stops_for_the_provider_the_others_stop_too(wher
     journals = [await Journal.open(where, run="a", part=str(part), lease=3) for part in range(2)]
     stops = [StopSignal(), StopSignal()]
     pipelines = [
-        LivePipeline(journal, RunContext(stop=stop)) for journal, stop in zip(journals, stops, strict=True)
+        LivePipeline(journal, RunContext(stop=stop))
+        for journal, stop in zip(journals, stops, strict=True)
     ]
-    # A stop is for all that are open, and for none that opens later.
+    # A stop applies to all open processes, and to none that opens later.
     stops[0].ask("provider", "10 calls of m in a row failed")
     await pipelines[0].drain(0)
     await pipelines[0].finish()
@@ -163,7 +188,8 @@ async def test_an_attempt_after_one_that_may_be_billed_needs_room_of_its_own() -
     for _ in range(2):
         await budget.reserve(call)
     wanted = budget.estimate(call)
-    # Of two calls in flight, one was given up: it counts as spent, and its next attempt takes the third.
+    # Of two calls in flight, one was abandoned: it counts as spent, and its next attempt is the
+    # third.
     budget.give_up(call)
     await budget.reserve_again(wanted)
     # Once more there is room only if the other one comes to nothing.
@@ -183,14 +209,21 @@ def test_booked_times_follow_each_other_over_all_processes(where: str) -> None:
     assert limits.book(stores[0], "m", "requests", 30.0) == 0
     assert 29 < limits.book(stores[1], "m", "requests", 60.0) <= 30
     assert 88 < limits.book(stores[0], "m", "requests", 1.0) <= 90
-    assert limits.book(stores[0], "m", "tokens", 1.0) == limits.book(stores[0], "n", "requests", 1.0) == 0
+    assert (
+        limits.book(stores[0], "m", "tokens", 1.0)
+        == limits.book(stores[0], "n", "requests", 1.0)
+        == 0
+    )
     for store in stores:
         store.close()
 
 
 @in_virtual_time
 async def test_calls_of_several_processes_go_out_at_one_rate_and_book_together() -> None:
-    loop, went, booked, used_until = asyncio.get_running_loop(), list[float](), list[float](), 0.0
+    loop = asyncio.get_running_loop()
+    went = list[float]()
+    booked = list[float]()
+    used_until = 0.0
 
     async def book(_kind: str, seconds: float) -> float:
         nonlocal used_until
@@ -206,7 +239,9 @@ async def test_calls_of_several_processes_go_out_at_one_rate_and_book_together()
     began = loop.time()
     used_until = began
     processes = [
-        RateLimiter(RateLimits(16, requests_per_minute=600), asyncio.Semaphore(16), "m", Waits(), book=book)
+        RateLimiter(
+            RateLimits(16, requests_per_minute=600), asyncio.Semaphore(16), "m", Waits(), book=book
+        )
         for _ in range(4)
     ]
 
@@ -226,12 +261,75 @@ async def test_calls_of_several_processes_go_out_at_one_rate_and_book_together()
     assert went[-1] - began == pytest.approx(len(went) / 10 - REQUESTS_BURST, abs=1)
 
 
+async def test_two_shards_of_a_run_share_the_rate_of_a_model(tmp_path: Path) -> None:
+    """At ten requests a minute, the second shard's call follows six seconds after the first's."""
+    called: list[float] = []
+
+    def answer(_metadata: object, _prompt: str) -> str:
+        called.append(time.monotonic())
+        return "Score: 4"
+
+    def run(shard: str) -> Coroutine[Any, Any, Evaluation]:
+        return aevaluate(
+            "single",
+            data,
+            aspects=["fluency"],
+            models={"*": ScriptedModel(script=answer)},
+            settings={"structured": "off"},
+            out=tmp_path / "out",
+            shard=shard,
+            journal=tmp_path / "calls.sqlite",
+            requests_per_minute=10,
+        )
+
+    data = numbered(tmp_path, 2)
+    shards = await asyncio.gather(run("1/2"), run("2/2"))
+    assert [len(shard.results) for shard in shards] == [1, 1]
+    first, second = called
+    assert second - first > 4
+
+
+class Counting(ScriptedModel):
+    """Counts concurrent calls."""
+
+    at_once: int = 0
+    most: int = 0
+
+    async def _agenerate(
+        self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any
+    ) -> ChatResult:
+        self.at_once += 1
+        self.most = max(self.most, self.at_once)
+        await asyncio.sleep(0.1)
+        self.at_once -= 1
+        return await super()._agenerate(messages, stop, run_manager, **kwargs)
+
+
+async def test_a_shared_budget_with_enough_room_lets_items_run_in_parallel(tmp_path: Path) -> None:
+    model = Counting(script={"scorer": ["Score: 4"] * 8})
+    done = await aevaluate(
+        "single",
+        numbered(tmp_path, 8),
+        aspects=["fluency"],
+        models={"*": model},
+        settings={"structured": "off"},
+        journal=tmp_path / "calls.sqlite",
+        max_calls=100,
+        concurrency=4,
+    )
+    assert not done.failed
+    assert model.most == 4
+
+
 @SHARED
-async def test_the_others_are_told_that_one_waits_and_what_it_gets_is_no_longer_theirs(where: str) -> None:
+async def test_the_others_are_told_that_one_waits_and_what_it_gets_is_no_longer_theirs(
+    where: str,
+) -> None:
     noticed: list[Notice] = []
     first = await Journal.open(where, run="a", part="1")
     first.listen(noticed.append)
-    most, one = Amounts(8, math.inf, math.inf), Amounts(1)
+    most = Amounts(8, math.inf, math.inf)
+    one = Amounts(1)
     mine = await first.grant(GrantRequest(most, NOTHING, NOTHING, one, one))
     assert mine.allowed.calls == 2
     assert first.holds_grant()
@@ -248,12 +346,18 @@ async def test_the_others_are_told_that_one_waits_and_what_it_gets_is_no_longer_
 
 
 @SHARED
-async def test_many_parts_that_start_ask_and_end_at_once_do_not_lock_each_other_out(where: str) -> None:
+async def test_many_parts_that_start_ask_and_end_at_once_do_not_lock_each_other_out(
+    where: str,
+) -> None:
     async def part(number: int) -> float:
         journal = await Journal.open(where, run="a", part=str(number))
-        most, one, made = Amounts(20, math.inf, math.inf), Amounts(1), 0
+        most = Amounts(20, math.inf, math.inf)
+        one = Amounts(1)
+        made = 0
         while True:
-            granted = await journal.grant(GrantRequest(most, Amounts(made), NOTHING, Amounts(2), one))
+            granted = await journal.grant(
+                GrantRequest(most, Amounts(made), NOTHING, Amounts(2), one)
+            )
             if granted.allowed.calls <= made:
                 break
             assert await journal.reserve(key(100 * number + made)) is None
@@ -264,7 +368,7 @@ async def test_many_parts_that_start_ask_and_end_at_once_do_not_lock_each_other_
 
     async with asyncio.timeout(HANG_GUARD):
         made = await asyncio.gather(*(part(number) for number in range(8)))
-    # One that could get no more has gone, so that what others give back later may be left over.
+    # A process without further share has ended, so later returns of others may remain unused.
     assert 12 < sum(made) <= 20
     journal = await Journal.open(where, run="a")
     assert journal.totals().calls == sum(made)
@@ -285,12 +389,22 @@ main()
 def shards(
     of: int, data: Path, out: Path, journal: str, *options: str
 ) -> Iterator[list[subprocess.Popen[str]]]:
-    command = command_line(f"run single --data {data} --model {MODEL} --out {out} --journal '{journal}'")
+    command = command_line(
+        f"run single --data {data} --model {MODEL} --out {out} --journal '{journal}'"
+    )
     with ExitStack() as stack:
         yield [
             stack.enter_context(
                 child(
-                    *(sys.executable, "-c", SHORT_LEASE, *command, "--shard", f"{number}/{of}", *options),
+                    *(
+                        sys.executable,
+                        "-c",
+                        SHORT_LEASE,
+                        *command,
+                        "--shard",
+                        f"{number}/{of}",
+                        *options,
+                    ),
                     stdout=subprocess.PIPE,
                     stderr=subprocess.PIPE,
                 )
@@ -300,24 +414,33 @@ def shards(
 
 
 @pytest.mark.slow
-def test_one_budget_stops_all_processes(simulated: Simulated, postgres: str, tmp_path: Path) -> None:
-    data, out = pairs(tmp_path, 90), tmp_path / "out"
+def test_one_budget_stops_all_processes(
+    simulated: Simulated, postgres: str, tmp_path: Path
+) -> None:
+    data = pairs(tmp_path, 90)
+    out = tmp_path / "out"
     with shards(3, data, out, postgres, "--max-calls", "50", "--concurrency", "4") as processes:
         ends = [process.communicate(timeout=HANG_GUARD) for process in processes]
     assert [process.returncode for process in processes] == [4, 4, 4], ends
     assert all(
-        "the budget is reached: at most 50 calls" in " ".join((out + err).split()) for out, err in ends
+        "the budget is reached: at most 50 calls" in " ".join((out + err).split())
+        for out, err in ends
     )
     assert simulated.stats()["requests"] == 50
     assert next(iter(summarize(postgres).by_run.values())).calls == 50
-    # A larger budget counts what all of them have spent; and no call is made again.
+    # A larger budget includes the spending of all, and no call is repeated.
     with shards(3, data, out, postgres, "--max-calls", "70", "--concurrency", "4") as processes:
         ends = [process.communicate(timeout=HANG_GUARD) for process in processes]
     assert {process.returncode for process in processes} <= {0, 4}, ends
     assert simulated.stats()["requests"] == 70
     merge(sorted(out.glob("shard-*")), tmp_path / "merged")
     rest = evaluate(
-        "single", data, models={"*": MODEL}, out=tmp_path / "merged", journal=postgres, max_calls=10_000
+        "single",
+        data,
+        models={"*": MODEL},
+        out=tmp_path / "merged",
+        journal=postgres,
+        max_calls=10_000,
     )
     assert not rest.failed
     made = simulated.stats()["requests"]

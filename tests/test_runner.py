@@ -1,4 +1,4 @@
-"""Batches: what is written, what is resumed, what fails alone."""
+"""Test batches: results, resuming, and single failures."""
 
 import json
 import re
@@ -17,7 +17,7 @@ from .virtual_time import InFlight
 RESULT_KEYS = """
     item group aspect protocol status score scores winner human rounds stop_reason score_by_round repeat calls
     input_tokens cached_input_tokens output_tokens reasoning_tokens cost_usd seconds uncounted error
-    position_consistent systems category lengths annotations explained_by details warnings transcript
+    position_consistent systems category lengths annotations annotators explained_by details warnings transcript
 """.split()  # noqa: SIM905
 
 
@@ -33,13 +33,25 @@ def agreeable(metadata: Mapping[str, Any], prompt: str) -> dict[str, Any]:
 
 def test_results_and_manifest(tmp_path: Path) -> None:
     out = tmp_path / "out"
-    evaluation = evaluate("debate", dataset(tmp_path), models={"*": ScriptedModel(script=agreeable)}, out=out)
+    evaluation = evaluate(
+        "debate", dataset(tmp_path), models={"*": ScriptedModel(script=agreeable)}, out=out
+    )
     written = read_lines(out)
     assert [list(line) for line in written] == [RESULT_KEYS] * 6
     assert {line["item"] for line in written} == {f"i{n}" for n in range(6)}
     first = next(line for line in written if line["item"] == "i3")
-    assert (first["status"], first["score"], first["human"], first["group"]) == ("ok", 4.0, 4.0, "g1")
-    assert [turn["agent"] for turn in first["transcript"]] == ["commander", "scorer", "commander", "critic"]
+    assert (first["status"], first["score"], first["human"], first["group"]) == (
+        "ok",
+        4.0,
+        4.0,
+        "g1",
+    )
+    assert [turn["agent"] for turn in first["transcript"]] == [
+        "commander",
+        "scorer",
+        "commander",
+        "critic",
+    ]
     manifest = json.loads((out / "run.json").read_text())
     assert manifest["data"]["items"] == 6
     assert manifest["signatures"]["debate"] == evaluation.manifest["signatures"]["debate"]
@@ -50,7 +62,8 @@ def test_results_and_manifest(tmp_path: Path) -> None:
     ("score", "fault"), [("99", r"score: 99 is off the scale of \w+, 1 to 5"), ("null", "")]
 )
 def test_a_score_that_cannot_be_is_told_by_its_line(tmp_path: Path, score: str, fault: str) -> None:
-    data, out = dataset(tmp_path), tmp_path / "out"
+    data = dataset(tmp_path)
+    out = tmp_path / "out"
     evaluate("debate", data, out=out, limit=2)
     file = out / "results.jsonl"
     file.write_text(re.sub(r'"score":[^,]*', f'"score":{score}', file.read_text(), count=1))

@@ -1,5 +1,4 @@
-"""Several replies to one question, token probabilities, and the arithmetic: pure, scripted and over real sockets;
-FairEval: evidence first, several samples, both orders."""
+"""Test several replies to one question, token probabilities, and FairEval."""
 
 import json
 import math
@@ -59,7 +58,9 @@ def test_values_on_the_scale_are_weighed_by_their_share_of_the_probability(
     (logs(_1=0.6, _9=0.4), 1, 10, "the token '1' may be the beginning of a longer number"),
     (logs(_1=0.9), -1, 1, "the scale begins at -1"),
 ])  # fmt: skip
-def test_what_gives_no_expectation(top: dict[str, float], low: float, high: float, problem: str) -> None:
+def test_what_gives_no_expectation(
+    top: dict[str, float], low: float, high: float, problem: str
+) -> None:
     with pytest.raises(ValueError, match=problem):
         expected_score([{"token": token, "logprob": p} for token, p in top.items()], low, high)
 
@@ -86,7 +87,7 @@ def test_the_token_that_states_the_score(said: list[str], stated: float, at: int
 
 
 def sample(model: str | BaseChatModel, size: int, **settings: Any) -> tuple[Verdict, list[Any]]:
-    """G-Eval's verdict by so many samples, and the turn of each."""
+    """Return G-Eval's verdict from this many samples, and the turn of each."""
     fixed: Any = {"weighting": "sampling", "steps": ["Read."], "structured": "off"}
     return run("sync", SCORE_TASK, geval, models={"*": model}, samples=size, **fixed, **settings)
 
@@ -100,7 +101,9 @@ def told(turns: list[Any], field: str = "value") -> list[Any]:
     Failure(400, "Invalid 'n': integer above maximum value. Expected a value <= 1.", "n"),
     Failure(422, "'n' : number must be at most 1"), Failure(400, "n must be 1"),
 ])  # fmt: skip
-def test_a_provider_that_rejects_n_is_asked_for_it_once(provider: Provider, refusal: Failure) -> None:
+def test_a_provider_that_rejects_n_is_asked_for_it_once(
+    provider: Provider, refusal: Failure
+) -> None:
     provider.play(by=lambda request: refusal if request.body.get("n") else "Score: 4")
     verdict, turns = sample(OPENAI, 3)
     assert (told(turns), told(turns, "calls")) == ([4, 4, 4], [1, 1, 1])
@@ -110,11 +113,17 @@ def test_a_provider_that_rejects_n_is_asked_for_it_once(provider: Provider, refu
 
 
 async def test_a_streaming_listener_does_not_part_the_samples(provider: Provider) -> None:
-    """``stream_mode="messages"`` would have every reply streamed, and streams have one reply each."""
-    graph = faireval.build(models={"*": OPENAI}, k=2, position_calibration=False, structured="off").compile()
-    provider.play("Score of answer 1: 4\nScore of answer 2: 5", "Score of answer 1: 6\nScore of answer 2: 5")
+    """``stream_mode="messages"`` would stream every reply, and a stream has one reply only."""
+    graph = faireval.build(
+        models={"*": OPENAI}, k=2, position_calibration=False, structured="off"
+    ).compile()
+    provider.play(
+        "Score of answer 1: 4\nScore of answer 2: 5", "Score of answer 1: 6\nScore of answer 2: 5"
+    )
     given: Any = {"task": COMPARE_TASK}
-    events: list[Any] = [event async for event in graph.astream(given, stream_mode=["messages", "values"])]
+    events: list[Any] = [
+        event async for event in graph.astream(given, stream_mode=["messages", "values"])
+    ]
     assert events[-1][1]["verdict"]["scores"] == [5, 5]
     assert len(provider.requests) == 1
 
@@ -126,7 +135,11 @@ def test_a_provider_that_ignores_n(provider: Provider) -> None:
 
     provider.play(by=by)
     _, turns = sample(OPENAI, 3)
-    assert (told(turns), told(turns, "sample"), told(turns, "calls")) == ([2, 4, 4], [1, 2, 3], [1, 1, 1])
+    assert (told(turns), told(turns, "sample"), told(turns, "calls")) == (
+        [2, 4, 4],
+        [1, 2, 3],
+        [1, 1, 1],
+    )
     assert len(provider.requests) == 3
 
 
@@ -152,7 +165,9 @@ def test_where_none_can_be_read_the_first_is_repaired() -> None:
 @pytest.mark.parametrize(
     ("settings", "sent"), [({}, 1.0), ({"temperature": 0.4}, 0.4), ({"temperature": 0}, 0)]
 )
-def test_whose_temperature_a_chat_object_samples_at(provider: Provider, settings: Any, sent: float) -> None:
+def test_whose_temperature_a_chat_object_samples_at(
+    provider: Provider, settings: Any, sent: float
+) -> None:
     provider.play(by=lambda _: "Score: 4")
     chat = ChatOpenAI(model="gpt-4o-mini", temperature=0)
     sample(chat, 2, **settings)
@@ -195,7 +210,9 @@ def alternating(given: list[Any], swapped: list[Any]) -> Callable[[Request], Ans
 @pytest.mark.parametrize("structured", ["auto", "off"])
 def test_six_samples_in_two_requests(provider: Provider, how: str, structured: str) -> None:
     say: Any = pair if structured == "auto" else as_text
-    provider.play(by=alternating([say(9, 4), say(8, 4), say(7, 4)], [say(6, 7), say(6, 8), say(6, 9)]))
+    provider.play(
+        by=alternating([say(9, 4), say(8, 4), say(7, 4)], [say(6, 7), say(6, 8), say(6, 9)])
+    )
     verdict, transcript = judged(how, models={"*": OPENAI}, structured=structured)
     asked = provider.requests[0]
     assert "evidence before your scores" in asked.user
@@ -218,9 +235,15 @@ def test_six_samples_in_two_requests(provider: Provider, how: str, structured: s
 
 
 def test_usage_counts_the_prompt_once(provider: Provider) -> None:
-    provider.play(by=lambda _: Text(fields=pair(8, 4), usage=Usage(input=200, cached=150, output=90)))
+    provider.play(
+        by=lambda _: Text(fields=pair(8, 4), usage=Usage(input=200, cached=150, output=90))
+    )
     verdict, _ = judged(models={"*": OPENAI})
-    assert (verdict.input_tokens, verdict.cached_input_tokens, verdict.output_tokens) == (400, 300, 180)
+    assert (verdict.input_tokens, verdict.cached_input_tokens, verdict.output_tokens) == (
+        400,
+        300,
+        180,
+    )
     assert verdict.cost_usd is not None
 
 
@@ -241,7 +264,9 @@ def test_what_cannot_be_read_is_left_out_and_counted(provider: Provider) -> None
 
 
 def test_an_order_with_no_readable_sample_is_an_error() -> None:
-    model = ScriptedModel(script=lambda _, prompt: as_text(8, 4) if in_given_order(prompt) else "Hm.")
+    model = ScriptedModel(
+        script=lambda _, prompt: as_text(8, 4) if in_given_order(prompt) else "Hm."
+    )
     with pytest.raises(ReplyError) as caught:
         judged(models={"*": model}, structured="off")
     assert (caught.value.agent, caught.value.reply) == ("scorer", "Hm.")

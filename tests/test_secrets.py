@@ -1,4 +1,4 @@
-"""Keys and control characters: what a provider echoes reaches no file, no screen and no exception."""
+"""Test that echoed keys and control characters reach no file, screen or exception."""
 
 import base64
 import gzip
@@ -36,7 +36,7 @@ from .loopback import Answer, Failure, Provider, Raw, Request
 from .loopback_debate import chat_of
 from .processes import command_line, in_this_process
 
-# Like no provider's keys: only where it came from tells that it is one.
+# Unlike any provider's keys: only its source reveals that it is one.
 KEY = "Zwiebel+kuchen/17"
 STEERING = "\x1b[31mred\x1b]0;title\x07\x9b31m\u202eback\u2066"
 TASK = {"kind": "score", "source": "It rained.", "candidate": "Rain.", "aspect": "consistency"}
@@ -54,7 +54,9 @@ def echo_as_page(request: Request) -> Raw:
 
 
 def echo_inside_a_reply(request: Request) -> Raw:
-    return Raw(json.dumps({"error": {"message": f"{dict(request.headers)}{STEERING}", "code": 401}}))
+    return Raw(
+        json.dumps({"error": {"message": f"{dict(request.headers)}{STEERING}", "code": 401}})
+    )
 
 
 def echo_encoded(request: Request) -> Failure:
@@ -99,7 +101,7 @@ async def client(provider: Provider, kind: str) -> AsyncIterator[str | BaseChatM
 
 
 def leaks(text: str) -> list[str]:
-    """What must not be in a text: the key, whole, quoted or in part, and characters that steer a screen."""
+    """Return forbidden parts of a text: the key in any form, and terminal control characters."""
     forms = (KEY, KEY[:9], "kuchen/17", "Zwiebel%2Bkuchen", *encoded(KEY))
     found = [form for form in forms if form in text]
     return found + re.findall(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", text)
@@ -122,7 +124,12 @@ async def test_an_echoed_key_is_in_no_exception_and_in_no_file_of_a_run(
     keyed.play(by=answer)
     out = tmp_path / "out"
     async with client(keyed, kind) as model:
-        options: Any = {"aspects": ["consistency"], "models": {"*": model}, "limit": 2, "attempts": 2}
+        options: Any = {
+            "aspects": ["consistency"],
+            "models": {"*": model},
+            "limit": 2,
+            "attempts": 2,
+        }
         with logging_to(out, None):
             done = await aevaluate("single", "demo", out=out, **options)
         with pytest.raises(ModelCallError) as caught:
@@ -133,7 +140,9 @@ async def test_an_echoed_key_is_in_no_exception_and_in_no_file_of_a_run(
     assert leaks(str(done.failed)) == []
     names = {path.name for path in files_in(tmp_path)}
     assert {"results.jsonl", "run.json", "log.jsonl", "journal.sqlite"} <= names
-    assert {path.name: leaks(contents(path)) for path in files_in(tmp_path)} == {name: [] for name in names}
+    assert {path.name: leaks(contents(path)) for path in files_in(tmp_path)} == {
+        name: [] for name in names
+    }
     assert leaks("".join(traceback.format_exception(caught.value))) == []
     error: BaseException | None = caught.value
     while error is not None:
@@ -141,16 +150,31 @@ async def test_an_echoed_key_is_in_no_exception_and_in_no_file_of_a_run(
         error = error.__cause__
 
 
-def test_an_echoed_key_is_not_shown(keyed: Provider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The command line, from the run to every export, with an address that holds a password too."""
+def test_an_echoed_key_is_not_shown(
+    keyed: Provider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Run the command line, up to every export, with an address that contains a password."""
     monkeypatch.chdir(tmp_path)
     keyed.play(by=echo)
     address = keyed.openai_url.replace("://", "://me:Pfannkuchen@")
     model = f"openai:gpt-4o-mini?base_url={address}"
-    run = ("run", "single", "--data", "demo", "--limit", "2", "--aspects", "consistency", "--out", "out")
+    run = (
+        "run",
+        "single",
+        "--data",
+        "demo",
+        "--limit",
+        "2",
+        "--aspects",
+        "consistency",
+        "--out",
+        "out",
+    )
     for command in (
         (*run, "--model", model, "--attempts", "1", "--verbose"),
-        command_line("report out --html page.html --markdown tables.md --csv csv --latex tables.tex"),
+        command_line(
+            "report out --html page.html --markdown tables.md --csv csv --latex tables.tex"
+        ),
         ("show", "out", "lighthouse-good"),
         ("journal", "out"),
     ):
@@ -167,7 +191,7 @@ def files_in(folder: Path) -> list[Path]:
 
 
 def contents(path: Path) -> str:
-    """The text of a file, also of what stands compressed in a page; strings as they are inside JSON."""
+    """Return a file's text, including compressed text in a page, and JSON strings decoded."""
     raw = path.read_bytes()
     if path.suffix == ".sqlite":
         with closing(sqlite3.connect(path)) as database:
@@ -227,7 +251,9 @@ def test_what_is_no_key_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     lambda words: InputError.from_faults("a task", [Fault("missing", ("source",), words, words)]),
     lambda words: ResponseError(words, 500, body={"error": {"message": words}}),
 ])  # fmt: skip
-def test_every_error_is_redacted_here_and_in_another_process(error: Callable[[str], Exception]) -> None:
+def test_every_error_is_redacted_here_and_in_another_process(
+    error: Callable[[str], Exception],
+) -> None:
     remember_secrets({"api_key": KEY})
     made = error(f"wrong: {KEY} {STEERING}")
     assert "wrong: ***" in str(made)
@@ -237,7 +263,8 @@ def test_every_error_is_redacted_here_and_in_another_process(error: Callable[[st
 
 
 @pytest.mark.parametrize(
-    "where", ["?api_key={}", "?temperature=api_key={}", "?base_url=http://me:{}@host&temperature=hot"]
+    "where",
+    ["?api_key={}", "?temperature=api_key={}", "?base_url=http://me:{}@host&temperature=hot"],
 )
 def test_a_key_in_a_bad_setting_is_not_quoted(where: str) -> None:
     with pytest.raises(InputError) as caught:
@@ -247,7 +274,9 @@ def test_a_key_in_a_bad_setting_is_not_quoted(where: str) -> None:
     assert "Apfelmus" not in f"{error} {error!r} {error.errors()} {error.faults} {error.json()}"
 
 
-def test_parts_of_a_key_are_hidden_also_encoded_but_no_file_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parts_of_a_key_are_hidden_also_encoded_but_no_file_folder(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     key = "Zwiebel+kuchen/17aBcD_3fg"
     monkeypatch.setenv("SOME_API_KEY", key)
     monkeypatch.setenv("SOME_CREDENTIALS", "/srv/judging/credentials.json")
@@ -259,20 +288,28 @@ def test_parts_of_a_key_are_hidden_also_encoded_but_no_file_folder(monkeypatch: 
     assert redact(f"{key[:11]} in /srv/judging/out") == f"{key[:11]} in /srv/judging/out"
 
 
-def test_plain_data_and_an_error_of_an_older_run_are_redacted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plain_data_and_an_error_of_an_older_run_are_redacted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     model = {"name": "m", "base_url": "http://me:pw@host", "api_key": "abc"}
     redacted = {"name": "m", "base_url": "http://me:***@host", "api_key": "***"}
     assert redact_all({"models": {"*": model}, "n": 2}) == {"models": {"*": redacted}, "n": 2}
     monkeypatch.setenv("MY_TOKEN", KEY)
-    line = json.dumps({"item": "a", "protocol": "single", "status": "failed", "error": f"x {KEY} {STEERING}"})
+    line = json.dumps(
+        {"item": "a", "protocol": "single", "status": "failed", "error": f"x {KEY} {STEERING}"}
+    )
     assert leaks(str(Result.model_validate_json(line).error)) == []
 
 
 @pytest.mark.usefixtures("one_attempt")
-async def test_a_key_of_any_name_is_hidden_too(provider: Provider, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_key_of_any_name_is_hidden_too(
+    provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
     odd = "Quark+Knoedel/23"
     monkeypatch.setenv("MY_OWN_LLM", odd)
-    provider.play(by=lambda request: Failure(400, f"no: {request.headers['authorization'].split()[-1]}"))
+    provider.play(
+        by=lambda request: Failure(400, f"no: {request.headers['authorization'].split()[-1]}")
+    )
     graph = single.build(models={"*": "openai:gpt-4o-mini?key_env=MY_OWN_LLM"}).compile()
     with pytest.raises(ModelCallError, match=r"no: \*\*\*") as caught:
         await graph.ainvoke({"task": TASK})

@@ -1,4 +1,4 @@
-"""A run in shards, merged, is the run of one process. What an earlier state of version 0.1.0 wrote is still read."""
+"""Test that merged shards equal the run of one process, and that earlier files are readable."""
 
 import json
 import shutil
@@ -14,9 +14,9 @@ from jurygraph.eval.datasets.selection import Shard
 from jurygraph.eval.journal import records
 from jurygraph.eval.journal.admin import summarize
 from jurygraph.eval.journal.call_journal import Journal
-from jurygraph.eval.plan.plan import plan
 from jurygraph.eval.results.merge import Merged, merge
 from jurygraph.eval.results.results import ResultsFile
+from jurygraph.eval.run.plan.plan import plan
 from jurygraph.state.errors import DataError, UsageError
 from typer.testing import CliRunner
 
@@ -27,13 +27,17 @@ RUN: dict[str, Any] = {"data": "demo", "aspects": ["fluency", "relevance"], "lim
 
 def shards(folder: Path, of: int, **options: Any) -> list[Path]:
     for number in range(1, of + 1):
-        evaluate(["debate", "single"], **{**RUN, "out": folder, "shard": f"{number}/{of}", **options})
+        evaluate(
+            ["debate", "single"], **{**RUN, "out": folder, "shard": f"{number}/{of}", **options}
+        )
     return sorted(folder.glob("shard-*"))
 
 
 def verdicts(folder: Path) -> list[Any]:
     lines = read_lines(folder)
-    return [(one["item"], one["aspect"], one["protocol"], one["score"], one["calls"]) for one in lines]
+    return [
+        (one["item"], one["aspect"], one["protocol"], one["score"], one["calls"]) for one in lines
+    ]
 
 
 def test_every_item_is_in_one_shard_and_groups_stay_together() -> None:
@@ -51,7 +55,9 @@ def test_merged_shards_are_the_run_of_one_process_and_resume_as_it_does(tmp_path
     with (first / "results.jsonl").open("a") as file:
         file.write('{"item": "half a line of a killed process')
     out = tmp_path / "merged"
-    missing = CliRunner().invoke(app, ["merge", *map(str, others), "--out", str(tmp_path / "unfinished")])
+    missing = CliRunner().invoke(
+        app, ["merge", *map(str, others), "--out", str(tmp_path / "unfinished")]
+    )
     assert missing.exit_code == 3 and "missing: shard 1/3" in missing.output
     evaluate(["debate", "single"], **RUN, out=tmp_path / "unfinished")
     assert verdicts(tmp_path / "unfinished") == verdicts(tmp_path / "whole")
@@ -60,7 +66,9 @@ def test_merged_shards_are_the_run_of_one_process_and_resume_as_it_does(tmp_path
     assert done == Merged(len(verdicts(tmp_path / "whole")), 0, ())
     assert merge([tmp_path / "parts"], tmp_path / "by the folder above") == done
     assert verdicts(out) == verdicts(tmp_path / "whole")
-    manifests = [json.loads((folder / "run.json").read_text()) for folder in (out, tmp_path / "whole")]
+    manifests = [
+        json.loads((folder / "run.json").read_text()) for folder in (out, tmp_path / "whole")
+    ]
     assert manifests[0]["signatures"] == manifests[1]["signatures"]
     assert "shard" not in manifests[0]
     again = evaluate(["debate", "single"], **RUN, out=out)
@@ -81,15 +89,22 @@ def test_shards_below_one_folder_are_one_run(tmp_path: Path) -> None:
     spent = summarize(tmp_path / "journal.sqlite").by_run
     assert list(spent) == [whole["run"]]
     assert spent[whole["run"]].calls == sum(one[-1] for part in parts for one in verdicts(part))
-    with pytest.raises(UsageError, match=r"parts belongs to another run: single: temperature was not set"):
+    with pytest.raises(
+        UsageError, match=r"parts belongs to another run: single: temperature was not set"
+    ):
         shards(tmp_path / "parts", 4, settings={"single": {"temperature": 0.5}})
-    with pytest.raises(DataError, match=r"in shards; first run jurygraph merge .*parts --out .*parts"):
+    with pytest.raises(
+        DataError, match=r"in shards; first run jurygraph merge .*parts --out .*parts"
+    ):
         load_runs([tmp_path / "parts"])
     merge(parts, tmp_path / "merged")
     assert run_id(tmp_path / "merged") == whole["run"]
-    # Shards that begin anew are one new run.
+    # Restarted shards are one new run.
     earlier = whole["run"]
-    for options in ({"fresh": True}, {"overwrite": True, "settings": {"single": {"temperature": 0.5}}}):
+    for options in (
+        {"fresh": True},
+        {"overwrite": True, "settings": {"single": {"temperature": 0.5}}},
+    ):
         shards(tmp_path / "parts", 3, **options)
         assert {run_id(part) for part in parts} == {run_id(tmp_path / "parts")} != {earlier}
         earlier = run_id(tmp_path / "parts")
@@ -131,11 +146,25 @@ def test_what_does_not_belong_together_is_not_merged(tmp_path: Path) -> None:
 
 
 def test_the_command_speaks_of_the_folder_that_it_was_given(tmp_path: Path) -> None:
-    runner, out = CliRunner(), str(tmp_path / "out")
-    command = ["run", "single", "--data", "demo", "--limit", "4", "--aspect", "fluency", "--shard", "1/1"]
+    runner = CliRunner()
+    out = str(tmp_path / "out")
+    command = [
+        "run",
+        "single",
+        "--data",
+        "demo",
+        "--limit",
+        "4",
+        "--aspect",
+        "fluency",
+        "--shard",
+        "1/1",
+    ]
     command += ["--out", out]
     asked = runner.invoke(
-        app, [*command, "--review", "always", "--review-queue", str(tmp_path / "q.csv")], terminal_width=200
+        app,
+        [*command, "--review", "always", "--review-queue", str(tmp_path / "q.csv")],
+        terminal_width=200,
     )
     assert asked.exit_code == 0, asked.output
     assert "4 questions" in asked.output
@@ -149,7 +178,7 @@ DEMO: dict[str, Any] = {"data": "demo", "aspects": ["fluency"]}
 
 
 def signed_as_now(manifest: Path, protocols: list[str], limit: int) -> None:
-    """Sign a run as today: its prompts may have changed since, and what is tested is the form of its files."""
+    """Sign a run as today, since its prompts may have changed; the test is about file formats."""
     now = plan(protocols, **DEMO, limit=limit).manifest
     before = json.loads(manifest.read_text())
     manifest.write_text(json.dumps({**before, "signatures": now["signatures"]}))
@@ -199,9 +228,12 @@ async def test_the_journal_of_an_earlier_run_answers(run: Path) -> None:
     await journal.close()
 
 
-def test_an_earlier_run_resumes_without_a_call_and_with_the_verdicts_that_it_lacks(run: Path) -> None:
+def test_an_earlier_run_resumes_without_a_call_and_with_the_verdicts_that_it_lacks(
+    run: Path,
+) -> None:
     signed_as_now(run / "run.json", ["debate", "geval"], limit=2)
-    lines, calls = (run / "results.jsonl").read_bytes(), summarize(run / "journal.sqlite").spent.calls
+    lines = (run / "results.jsonl").read_bytes()
+    calls = summarize(run / "journal.sqlite").spent.calls
     done = evaluate(["debate", "geval"], **DEMO, limit=2, out=run)
     assert len(done.results) == len(read_lines(run)) == 4
     assert (run / "results.jsonl").read_bytes() == lines
@@ -223,7 +255,9 @@ def test_earlier_shards_are_merged_and_resumed(old_shards: Path, tmp_path: Path)
     lines = [line for part in parts for line in (part / "results.jsonl").read_bytes().splitlines()]
     done = merge([old_shards], tmp_path / "merged")
     assert (done.judged, done.failed, done.missing) == (len(lines), 0, ())
-    assert sorted((tmp_path / "merged" / "results.jsonl").read_bytes().splitlines()) == sorted(lines)
+    assert sorted((tmp_path / "merged" / "results.jsonl").read_bytes().splitlines()) == sorted(
+        lines
+    )
     for manifest in (old_shards / "run.json", *(part / "run.json" for part in parts)):
         signed_as_now(manifest, ["geval"], limit=6)
     before = (parts[0] / "results.jsonl").read_bytes()

@@ -1,4 +1,4 @@
-"""Tasks, aspects, settings, turns and verdicts: plain data with its rules; the input that each graph tells of."""
+"""Test tasks, aspects, settings, turns and verdicts as checked data, and graphs' input."""
 
 import pickle
 import re
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from jurygraph.graphs import calibrated, cascade, debate, geval, more, repeated, single
-from jurygraph.graphs.registry import find_protocol, protocols
+from jurygraph.graphs.engine.registry import find_protocol, protocols
 from jurygraph.state import (
     ASPECTS,
     Aspect,
@@ -21,16 +21,20 @@ from jurygraph.state import (
     find_aspect,
     parse_task,
 )
+from jurygraph.state.checked import _WORDS, Checked
 from jurygraph.state.graph_state import as_json
 from jurygraph.state.settings import ChatEvalSettings, make_settings, resolve_settings
 from jurygraph.state.tasks import EXAMPLES
 from jurygraph.state.transcript import total_usage
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 SCORE: dict[str, Any] = {"source": "s", "candidate": "c", "aspect": "fluency"}
 COMPARE: dict[str, Any] = {"question": "q", "answer_1": "a", "answer_2": "b"}
 SCALES = {
-    (1, 5): "summeval/coherence summeval/consistency summeval/fluency summeval/relevance hanna/relevance "
+    (
+        1,
+        5,
+    ): "summeval/coherence summeval/consistency summeval/fluency summeval/relevance hanna/relevance "
     "hanna/coherence hanna/empathy hanna/surprise hanna/engagement hanna/complexity",
     (1, 3): "topical-chat/naturalness topical-chat/coherence topical-chat/engagingness",
     (0, 1): "topical-chat/groundedness topical-chat/understandability",
@@ -60,7 +64,8 @@ def test_a_scale_must_run_upwards(low: float, high: float) -> None:
 
 def test_a_task_is_told_by_its_kind_or_else_by_its_fields() -> None:
     for kind, fields, cls in (("score", SCORE, ScoreTask), ("compare", COMPARE, CompareTask)):
-        named, bare = parse_task({"kind": kind, **fields}), parse_task(fields)
+        named = parse_task({"kind": kind, **fields})
+        bare = parse_task(fields)
         assert isinstance(named, cls)
         assert parse_task(named) == named == bare
     with pytest.raises(UsageError, match=r"task\.answer_2 is missing"):
@@ -82,13 +87,17 @@ def test_bad_tasks_name_the_field(bad: Any, field: str) -> None:
     with pytest.raises(InputError) as caught:
         parse_task(bad)
     if isinstance(bad, dict) and field == "task":
-        assert re.search(r"kind.*\"candidate\": .*\"answer_2\": ", str(caught.value)), "both kinds are shown"
+        assert re.search(r"kind.*\"candidate\": .*\"answer_2\": ", str(caught.value)), (
+            "both kinds are shown"
+        )
     assert field in [".".join(map(str, error["loc"])) for error in caught.value.errors()]
     assert str(caught.value).startswith(field), "in one sentence, the field first"
     assert not re.search(r"https?:|_Input|ScoreTask|CompareTask", str(caught.value))
 
 
-@pytest.mark.parametrize("blank", ["", "  \n", "\u200b\ufeff"], ids=["empty", "spaces", "without width"])
+@pytest.mark.parametrize(
+    "blank", ["", "  \n", "\u200b\ufeff"], ids=["empty", "spaces", "without width"]
+)
 @pytest.mark.parametrize("field", ["source", "candidate", "question", "answer_1", "answer_2"])
 def test_a_blank_text_is_not_judged(field: str, blank: str) -> None:
     task = SCORE if field in SCORE else COMPARE
@@ -97,7 +106,7 @@ def test_a_blank_text_is_not_judged(field: str, blank: str) -> None:
 
 
 def test_an_optional_text_that_is_blank_is_left_out() -> None:
-    """A form sends an empty text for a field that nobody filled in."""
+    """A form sends an empty text for an empty field."""
     assert ScoreTask(**SCORE, fact=" ").fact is None
     assert CompareTask(**COMPARE, reference="").reference is None
 
@@ -113,9 +122,15 @@ def test_an_optional_text_that_is_blank_is_left_out() -> None:
         ({"persona": "You are a nurse.\nSay NO ISSUE."}, "in one line"),
         ({"persona": "You look for harm. " * 40}, "at most 500 characters"),
         ({"persona": ""}, "several words"),
-        ({"rounds": 3}, "^rounds is not a setting of debate; did you mean n\\? Its settings are n, persona,"),
+        (
+            {"rounds": 3},
+            "^rounds is not a setting of debate; did you mean n\\? Its settings are n, persona,",
+        ),
         ({"persna": 3}, "did you mean persona\\?"),
-        ({"loudness": 3}, "^loudness is not a setting of debate; its settings are n, persona, .*, repair$"),
+        (
+            {"loudness": 3},
+            "^loudness is not a setting of debate; its settings are n, persona, .*, repair$",
+        ),
         ({"n": "many"}, "^n must be a whole number, got 'many'$"),
         ({"n": 0}, "^n must be greater than or equal to 1, got 0$"),
         ({"tie_breaker": "perhaps"}, "^tie_breaker must be true or false, got 'perhaps'$"),
@@ -127,7 +142,9 @@ def test_an_optional_text_that_is_blank_is_left_out() -> None:
     ],
     ids=lambda value: str(value)[:20],
 )
-def test_a_wrong_setting_is_told_in_words_with_the_valid_ones(given: dict[str, Any], words: str) -> None:
+def test_a_wrong_setting_is_told_in_words_with_the_valid_ones(
+    given: dict[str, Any], words: str
+) -> None:
     ways: list[Callable[[Any], Any]] = [
         lambda fields: DebateSettings(**fields),
         DebateSettings.model_validate,
@@ -143,7 +160,7 @@ def test_a_wrong_setting_is_told_in_words_with_the_valid_ones(given: dict[str, A
 @pytest.mark.parametrize(
     ("cls", "given", "words"),
     [
-        # Of a value of several types the nearest fault is told.
+        # For a value with several types, the nearest error is reported.
         (ChatEvalSettings, {"roles": [{"name": "Nurse"}]}, r"^roles\.0\.description is missing$"),
         (ChatEvalSettings, {"roles": 5}, "^roles must be text or a list, got 5$"),
         (DebateSettings, 5, "the settings of debate must be an object of names and values"),
@@ -158,7 +175,11 @@ def test_an_input_error_is_the_same_after_a_journey_between_processes() -> None:
     with pytest.raises(InputError) as caught:
         DebateSettings(n=0, loudness={"a": 1})  # type: ignore[call-arg]
     again = pickle.loads(pickle.dumps(caught.value))
-    assert (type(again), str(again), again.errors()) == (InputError, str(caught.value), caught.value.errors())
+    assert (type(again), str(again), again.errors()) == (
+        InputError,
+        str(caught.value),
+        caught.value.errors(),
+    )
 
 
 @pytest.mark.parametrize(("settings", "fallback"), [
@@ -167,7 +188,9 @@ def test_an_input_error_is_the_same_after_a_journey_between_processes() -> None:
     ({"tie_breaker": True, "on_unresolved": "human"}, None),
     ({"tie_breaker": False, "on_unresolved": "tie_breaker"}, None),
 ])  # fmt: skip
-def test_the_fallback_can_be_named_either_way_but_not_in_two(settings: Any, fallback: str | None) -> None:
+def test_the_fallback_can_be_named_either_way_but_not_in_two(
+    settings: Any, fallback: str | None
+) -> None:
     if fallback is None:
         with pytest.raises(ValidationError, match="contradict"):
             DebateSettings.model_validate(settings)
@@ -235,10 +258,14 @@ def test_every_field_is_described(module: ModuleType) -> None:
     verdict = module.graph.get_output_jsonschema()["properties"]["verdict"]
     assert verdict["description"].endswith(".")
     assert {"score", "scores", "winner", "stop_reason", "cost_usd"} <= verdict["properties"].keys()
-    assert [name for name, field in verdict["properties"].items() if not field.get("description")] == []
+    assert [
+        name for name, field in verdict["properties"].items() if not field.get("description")
+    ] == []
 
 
-def test_the_examples_run_without_a_key(module: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_examples_run_without_a_key(
+    module: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in ("OPENAI_API_KEY", "GOOGLE_API_KEY", "ANTHROPIC_API_KEY"):
         monkeypatch.delenv(name, raising=False)
     examples = module.graph.get_input_jsonschema()["examples"]
@@ -272,5 +299,94 @@ def test_a_wrapper_offers_what_the_judges_in_it_take(graph: Any, kinds: list[str
 
 def test_the_kind_of_a_task_is_never_what_another_field_meant() -> None:
     task = {"kind": "score", "source": "S", "text": "T", "aspect": "fluency"}
-    with pytest.raises(UsageError, match=r"text is not a field of a score task; did you mean candidate\?"):
+    with pytest.raises(
+        UsageError, match=r"text is not a field of a score task; did you mean candidate\?"
+    ):
         debate.graph.invoke({"task": task})
+
+
+def test_a_source_may_be_left_out_where_the_criteria_do_not_mention_it() -> None:
+    toxicity = {"name": "toxicity", "criteria": "Would the text hurt somebody?"}
+    assert ScoreTask(candidate="Go away.", aspect=toxicity).source is None
+    with pytest.raises(
+        UsageError,
+        match=r"^source is missing, but the criteria of coherence mention it \('article'\)",
+    ):
+        ScoreTask(candidate="It rained.", aspect="coherence")
+
+
+def test_texts_that_an_aspect_needs_must_be_there() -> None:
+    correctness = {"name": "correctness", "criteria": "Is it right?", "needs": ["reference"]}
+    with pytest.raises(UsageError, match=r"^reference is missing"):
+        ScoreTask(candidate="Paris", aspect=correctness)
+    assert ScoreTask(candidate="Paris", reference="Paris", aspect=correctness).reference == "Paris"
+
+
+def test_choices_give_the_scale_and_are_checked() -> None:
+    assert (Aspect(name="pass", criteria="Is it right?", choices=[0, 1]).high) == 1
+    with pytest.raises(UsageError, match="leave low and high out"):
+        Aspect(name="pass", criteria="Is it right?", choices=[0, 1], high=5)
+    with pytest.raises(UsageError, match=r"an example has the score 0\.5: use 0, 1"):
+        Aspect(
+            name="pass", criteria="?", choices=[0, 1], examples=[{"candidate": "a", "score": 0.5}]
+        )
+
+
+def test_an_aspect_of_earlier_versions_is_written_as_before() -> None:
+    fields = {"name", "criteria", "low", "high", "steps", "source_name", "candidate_name"}
+    assert Aspect(name="wit", criteria="Does it amuse?").model_dump().keys() == fields
+
+
+class _Inner(Checked):
+    called = "an inner object"
+    n: int = 0
+
+
+class _Everything(Checked):
+    called = "everything"
+    count: int = 0
+    share: float = 0
+    flag: bool = False
+    word: str = ""
+    filled: str = Field("-", min_length=1)
+    by_name: dict[str, int] = Field(default_factory=dict)
+    inner: _Inner = _Inner()
+    entries: list[int] = Field(default_factory=list)
+    pair: tuple[int, ...] = ()
+
+
+WRONG: list[tuple[dict[str, Any], str]] = [
+    ({"count": "many"}, "count must be a whole number, got 'many'"),
+    ({"count": None}, "count must be a whole number, got None"),
+    ({"count": 1.5}, "count must be a whole number, got 1.5"),
+    ({"share": "much"}, "share must be a number, got 'much'"),
+    ({"share": None}, "share must be a number, got None"),
+    ({"flag": "perhaps"}, "flag must be true or false, got 'perhaps'"),
+    ({"flag": None}, "flag must be true or false, got None"),
+    ({"word": 5}, "word must be text, got 5"),
+    ({"filled": ""}, "filled must not be empty, got ''"),
+    ({"by_name": 5}, "by_name must be an object with a value for each name, got 5"),
+    ({"inner": 5}, "inner must be an object with a value for each field, got 5"),
+    ({"entries": 5}, "entries must be a list, got 5"),
+    ({"pair": 5}, "pair must be a list, got 5"),
+]
+
+
+@pytest.mark.parametrize(("given", "message"), WRONG, ids=lambda value: str(value)[:30])
+def test_what_is_wrong_with_a_value_is_told_by_its_type(
+    given: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InputError) as raised:
+        _Everything(**given)
+    assert [str(fault) for fault in raised.value.faults] == [message]
+
+
+def test_every_type_of_mistake_with_words_of_its_own_is_tried() -> None:
+    tried = set()
+    for given, _ in WRONG:
+        with pytest.raises(InputError) as raised:
+            _Everything(**given)
+        tried |= {fault.kind for fault in raised.value.faults}
+    with pytest.raises(InputError, match=r"^candidate is missing") as raised:
+        ScoreTask(kind="score", source="x", aspect="fluency")  # type: ignore[call-arg]
+    assert {*_WORDS} == tried | {fault.kind for fault in raised.value.faults}

@@ -1,5 +1,4 @@
-"""Ratings: their distributions, against counting; Krippendorff's alpha, against its package; agreement of one judge,
-and its difference to another's, against other tools and by hand."""
+"""Test rating statistics by counting, by hand, and against other tools."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -12,7 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from jurygraph.eval.statistics.chance_corrected import Level, krippendorff_alpha
-from jurygraph.eval.statistics.resampling import FEWEST_CLUSTERS, Resampling, Statistic, share_of_rows
+from jurygraph.eval.statistics.resampling import (
+    FEWEST_CLUSTERS,
+    Resampling,
+    Statistic,
+    share_of_rows,
+)
 from jurygraph.eval.statistics.sample import Sample, paired_difference
 from jurygraph.eval.statistics.score_distribution import ScoreDistribution, score_distribution
 from numpy.typing import NDArray
@@ -24,7 +28,7 @@ NONE = Resampling(resamples=0)
 QUICK = Resampling(resamples=50, seed=4)
 
 
-# --- distributions of scores ----------------------------------------------------------------------------------------
+# Distributions of scores
 def of(
     scores: Sequence[float],
     people: Sequence[Sequence[float]] = (),
@@ -32,7 +36,9 @@ def of(
     units: Any = None,
 ) -> ScoreDistribution:
     # Padded to one width.
-    given = np.array(list(zip_longest(*(people or [()] * len(scores)), fillvalue=np.nan)), dtype=float)
+    given = np.array(
+        list(zip_longest(*(people or [()] * len(scores)), fillvalue=np.nan)), dtype=float
+    )
     rows = np.arange(len(scores)) if units is None else units
     return score_distribution(
         np.array(scores, dtype=float), given.reshape(-1, len(scores)).T, rows, scale, QUICK
@@ -58,14 +64,19 @@ def test_shares_against_counting(given_scores: list[tuple[int, list[int]]]) -> N
     judge = Counter(score for score, _ in given_scores)
     labels = Counter(value for _, people in given_scores for value in people)
     assert [each.point for each in found.points] == [1, 2, 3, 4, 5]
-    assert judged(found) == pytest.approx([100 * judge[point] / judge.total() for point in range(1, 6)])
-    assert human(found) == pytest.approx([100 * labels[point] / labels.total() for point in range(1, 6)])
+    assert judged(found) == pytest.approx(
+        [100 * judge[point] / judge.total() for point in range(1, 6)]
+    )
+    assert human(found) == pytest.approx(
+        [100 * labels[point] / labels.total() for point in range(1, 6)]
+    )
     differences = [abs(judge[p] / judge.total() - labels[p] / labels.total()) for p in range(1, 6)]
     assert found.distance.value == pytest.approx(sum(differences) / 2)
 
 
 def test_an_interval_is_that_of_a_share_in_groups() -> None:
-    given_scores, groups = np.random.default_rng(0).integers(1, 6, 40), np.arange(40) // 4
+    given_scores = np.random.default_rng(0).integers(1, 6, 40)
+    groups = np.arange(40) // 4
     third = of(given_scores.tolist(), units=groups).points[2].judge
     wanted = share_of_rows(given_scores == 3, groups, QUICK)
     assert wanted.low is not None and wanted.high is not None
@@ -97,9 +108,9 @@ def test_rows_off_the_scale_and_without_label_do_not_count() -> None:
     assert (judged(nothing), nothing.distance.value) == ([None] * 5, None)
 
 
-# --- agreement among raters -----------------------------------------------------------------------------------------
-# Krippendorff 2011, Computing Krippendorff's Alpha-Reliability: four observers, twelve units; printed results
-# nominal .743, interval .849.
+# Agreement among raters
+# Krippendorff 2011, Computing Krippendorff's Alpha-Reliability: four observers, twelve units;
+# printed results nominal .743, interval .849.
 OBSERVERS = [
     [1, 2, 3, 3, 2, 1, 4, 1, 2, None, None, None],
     [1, 2, 3, 3, 2, 2, 4, 1, 2, 5, None, 3],
@@ -165,7 +176,9 @@ Columns = tuple[Array, Array, Array, Units]
 FEW = Resampling(resamples=60, seed=5)
 
 
-def rated(judged: Array, human: Array, groups: Units | None = None, how: Resampling = FEW) -> Sample:
+def rated(
+    judged: Array, human: Array, groups: Units | None = None, how: Resampling = FEW
+) -> Sample:
     """Scores; without groups each row stands alone."""
     clusters = np.arange(len(judged)) if groups is None else groups
     return Sample("score", judged, human, clusters, groups is not None, how)
@@ -200,7 +213,9 @@ def by_hand(clusters: Units, figure: Callable[[Units], float]) -> Array:
     rows = [np.flatnonzero(clusters == cluster) for cluster in range(clusters.max() + 1)]
     return np.array(
         [
-            figure(np.concatenate([rows[at] for at, times in enumerate(drawn) for _ in range(times)]))
+            figure(
+                np.concatenate([rows[at] for at, times in enumerate(drawn) for _ in range(times)])
+            )
             for block in FEW.weights(len(rows))
             for drawn in block
         ]
@@ -216,7 +231,8 @@ def student(value: float, drawn: Array, clusters: int) -> tuple[float, float, fl
 
 @pytest.mark.parametrize(("metric", "reach"), [("accuracy", 1), ("kappa", 2)])
 def test_two_that_are_right_on_the_same_items_may_part_on_others(metric: str, reach: int) -> None:
-    judged, human = ["1", "2", "2"] * 10, ["1", "2", "1"] * 10
+    judged = ["1", "2", "2"] * 10
+    human = ["1", "2", "1"] * 10
     found, p = difference(chosen(judged, human), chosen(judged, human), metric)
     margin = reach * stats.binomtest(0, 30).proportion_ci(method="wilson").high
     assert (found.value, p) == (0, 1)
@@ -224,20 +240,25 @@ def test_two_that_are_right_on_the_same_items_may_part_on_others(metric: str, re
 
 
 def test_a_judge_that_is_perfect_in_every_group_seen_may_err_in_others() -> None:
-    scores, groups = np.arange(60.0), np.repeat(np.arange(20), 3)
+    scores = np.arange(60.0)
+    groups = np.repeat(np.arange(20), 3)
     found = rated(scores, scores, groups).statistic("group_spearman")
     assert found.low is not None and 0.6 < found.low < 0.7
     assert (found.value, found.high) == (1, 1)
 
 
 @pytest.mark.parametrize("name", SCIPY)
-def test_differences_over_rows_against_scipy_in_resamples_drawn_by_hand(name: str, columns: Columns) -> None:
+def test_differences_over_rows_against_scipy_in_resamples_drawn_by_hand(
+    name: str, columns: Columns
+) -> None:
     good, poor, human, groups = columns
     found, p = difference(rated(good, human, groups), rated(poor, human, groups), name)
     of = SCIPY[name]
     value = of(good, human) - of(poor, human)
     drawn = by_hand(groups, lambda rows: of(good[rows], human[rows]) - of(poor[rows], human[rows]))
-    assert (found.value, found.low, found.high, p) == pytest.approx((value, *student(value, drawn, 12)))
+    assert (found.value, found.low, found.high, p) == pytest.approx(
+        (value, *student(value, drawn, 12))
+    )
 
 
 @pytest.mark.parametrize("name", SCIPY)
@@ -247,14 +268,19 @@ def test_an_interval_over_rows_is_made_on_fishers_scale(name: str, columns: Colu
     value = SCIPY[name](good, human)
     drawn = np.arctanh(by_hand(groups, lambda rows: SCIPY[name](good[rows], human[rows])))
     low, high, _ = student(float(np.arctanh(value)), drawn, 12)
-    assert (found.value, found.low, found.high) == pytest.approx((value, np.tanh(low), np.tanh(high)))
+    assert (found.value, found.low, found.high) == pytest.approx(
+        (value, np.tanh(low), np.tanh(high))
+    )
 
 
 def test_means_within_groups_are_tested_as_scipy_tests_a_mean(columns: Columns) -> None:
     good, poor, human, groups = columns
     each = np.array(
         [
-            [SCIPY["spearman"](judge[groups == group], human[groups == group]) for judge in (good, poor)]
+            [
+                SCIPY["spearman"](judge[groups == group], human[groups == group])
+                for judge in (good, poor)
+            ]
             for group in range(12)
             if min(np.ptp(column[groups == group]) for column in (good, poor, human)) > 0
         ]
@@ -279,17 +305,22 @@ def test_preferences_against_their_definitions(metric: str) -> None:
     (first, human), (second, _) = verdicts(1, 0.8), verdicts(1, 0.4)
 
     def by_definition(judge: list[str], rows: Units) -> float:
-        one, other = [judge[row] for row in rows], [human[row] for row in rows]
+        one = [judge[row] for row in rows]
+        other = [human[row] for row in rows]
         agreed = float(np.mean([a == b for a, b in zip(one, other, strict=True)]))
         return agreed if metric == "accuracy" else cohen_kappa(one, other) or 0
 
-    everything, clusters = np.arange(90), np.arange(90) // 3
-    one, other = chosen(first, human, clusters), chosen(second, human, clusters)
+    everything = np.arange(90)
+    clusters = np.arange(90) // 3
+    one = chosen(first, human, clusters)
+    other = chosen(second, human, clusters)
     assert one.value(metric) == pytest.approx(by_definition(first, everything))
     found, p = difference(one, other, metric)
     value = by_definition(first, everything) - by_definition(second, everything)
     drawn = by_hand(clusters, lambda rows: by_definition(first, rows) - by_definition(second, rows))
-    assert (found.value, found.low, found.high, p) == pytest.approx((value, *student(value, drawn, 30)))
+    assert (found.value, found.low, found.high, p) == pytest.approx(
+        (value, *student(value, drawn, 30))
+    )
 
 
 @pytest.mark.parametrize("groups", [2, 9, 10, 40])
@@ -297,8 +328,10 @@ def test_from_ten_groups_on_there_are_intervals_and_p_values(groups: int) -> Non
     draw = np.random.default_rng(7)
     clusters = np.repeat(np.arange(groups), 4)
     human = np.tile([1.0, 2.0, 3.0, 4.0], groups)
-    first, second = human + draw.normal(0, 0.3, human.shape), human + draw.normal(0, 3, human.shape)
-    one, other = rated(first, human, clusters), rated(second, human, clusters)
+    first = human + draw.normal(0, 0.3, human.shape)
+    second = human + draw.normal(0, 3, human.shape)
+    one = rated(first, human, clusters)
+    other = rated(second, human, clusters)
     for metric in ("spearman", "group_spearman"):
         apart, p = difference(one, other, metric)
         there = {one.statistic(metric).low is not None, apart.low is not None, p is not None}

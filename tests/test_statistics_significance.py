@@ -1,5 +1,4 @@
-"""Paired tests, Holm's correction, gains, dependent correlations; rankings of systems: against other tools, a solver
-and a plain loop, scipy, and theory."""
+"""Test significance and rankings against other tools, a solver, scipy, and theory."""
 
 import sys
 from typing import Any
@@ -42,7 +41,7 @@ def test_holm_against_statsmodels() -> None:
 
 
 def test_a_mean_over_clusters_against_scipy() -> None:
-    """Clusters of one size: as if each were one value, its mean. Of other sizes: as resamples of clusters spread."""
+    """Equal clusters count as single means; unequal ones as resamples of clusters vary."""
     random = np.random.default_rng(3)
     codes = np.repeat(np.arange(30), 4)
     values = random.normal(0.2, 1, 120) + random.normal(0, 1, 30)[codes]
@@ -51,15 +50,19 @@ def test_a_mean_over_clusters_against_scipy() -> None:
     assert (figure.low, figure.high) == pytest.approx(tuple(wanted.confidence_interval(0.95)))
     assert p == pytest.approx(wanted.pvalue)
     some = random.random(120) < 0.6
-    kept, units = values[some], np.unique(codes[some], return_inverse=True)[1]
-    sums, sizes = np.bincount(units, kept), np.bincount(units)
+    kept = values[some]
+    units = np.unique(codes[some], return_inverse=True)[1]
+    sums = np.bincount(units, kept)
+    sizes = np.bincount(units)
     drawn = [
         (weights @ sums) / (weights @ sizes)
         for weights in random.multinomial(len(sums), np.full(len(sums), 1 / len(sums)), 5000)
     ]
     figure = QUICK.mean_interval(kept, units)[0]
     assert figure.high is not None and figure.low is not None
-    assert (figure.high - figure.low) / 2 / stats.t.ppf(0.975, 29) == pytest.approx(np.std(drawn), rel=0.06)
+    assert (figure.high - figure.low) / 2 / stats.t.ppf(0.975, 29) == pytest.approx(
+        np.std(drawn), rel=0.06
+    )
 
 
 # The courtroom paper, Tables 1 and 2: baseline, MORE, SAMRE without juries; gains as printed.
@@ -91,8 +94,9 @@ def test_without_a_spread_or_a_figure_there_is_no_t_and_no_gain() -> None:
     assert paired_t_test(np.array([]), np.array([])) == (Statistic(None), (None, None))
 
 
-# The R package cocor (Diedenhofen and Musch 2015), cocor.dep.groups.overlap(r.jk, r.jh, r.kh, n), as it prints:
-# Williams' t and Steiger's Z. The inputs were printed with four digits, hence the tolerance.
+# The R package cocor (Diedenhofen and Musch 2015), cocor.dep.groups.overlap(r.jk, r.jh, r.kh, n),
+# as it prints: Williams' t and Steiger's Z. The inputs were printed with four digits, hence the
+# tolerance.
 COCOR = [
     ((0.8065821, 0.2383, 0.2255, 177), 9.3823, 8.5460),
     ((-0.1741, 0.2015, 0.3734, 646), -9.0340, -8.6124),
@@ -100,13 +104,18 @@ COCOR = [
 
 
 def test_against_published_figures() -> None:
-    # Howell, Statistical methods for psychology (6th ed., p. 262), as computed in SPSS by Weaver and Wuensch (2013):
-    # r12 = .80, r13 = .72, r23 = .89, n = 26 gives t(23) = 1.361, p = .187.
+    # Howell, Statistical methods for psychology (6th ed., p. 262), as computed in SPSS by Weaver
+    # and Wuensch (2013): r12 = .80, r13 = .72, r23 = .89, n = 26 gives t(23) = 1.361, p = .187.
     found = difference_of_correlations(0.80, 0.72, 0.89, 26)
-    assert (round(found.williams.statistic or 0, 3), round(found.williams.p or 0, 3)) == (1.361, 0.187)
+    assert (round(found.williams.statistic or 0, 3), round(found.williams.p or 0, 3)) == (
+        1.361,
+        0.187,
+    )
     for given_r, t, z in COCOR:
         found = difference_of_correlations(*given_r)
-        assert (found.williams.statistic, found.steiger.statistic) == pytest.approx((t, z), rel=2e-4)
+        assert (found.williams.statistic, found.steiger.statistic) == pytest.approx(
+            (t, z), rel=2e-4
+        )
 
 
 @pytest.mark.parametrize("ranks", [False, True], ids=["pearson", "spearman"])
@@ -123,7 +132,8 @@ def test_columns_are_compared_by_the_correlations_that_numpy_finds(ranks: bool) 
 
 
 def test_degenerate_cases_have_no_figure() -> None:
-    human, some = np.array([1.0, 2, 3, 4, 5, 3]), np.array([1.0, 3, 2, 4, 5, 5])
+    human = np.array([1.0, 2, 3, 4, 5, 3])
+    some = np.array([1.0, 3, 2, 4, 5, 5])
     constant = compare_dependent("pearson", np.full(6, 2.0), human, human)
     assert (constant.williams, constant.steiger) == ((None, None), (None, None))
     twins = compare_dependent("pearson", some, 2 * some, human)
@@ -140,7 +150,12 @@ Row = dict[str, Any]
 
 
 def game(first: str, second: str, winner: str | None, human: str | None = None, at: int = 0) -> Row:
-    return {"item": f"{first}-{second}-{at}", "systems": [first, second], "winner": winner, "human": human}
+    return {
+        "item": f"{first}-{second}-{at}",
+        "systems": [first, second],
+        "winner": winner,
+        "human": human,
+    }
 
 
 def season(strengths: dict[str, float], games: int, seed: int, ties: float = 0.1) -> list[Row]:
@@ -162,7 +177,9 @@ def codes(rows: list[Row], field: str) -> np.ndarray:
 
 def ranked(rows: list[Row], resampling: Resampling = FEW) -> SystemRanking:
     names = sorted({name for row in rows for name in row["systems"]})
-    pairs = np.array([[names.index(name) for name in row["systems"]] for row in rows]).reshape(-1, 2)
+    pairs = np.array([[names.index(name) for name in row["systems"]] for row in rows]).reshape(
+        -1, 2
+    )
     units = number_clusters([row.get("group") for row in rows])
     return rank_by_verdicts(
         names, pairs.astype(np.intp), codes(rows, "winner"), codes(rows, "human"), units, resampling
@@ -174,7 +191,7 @@ def figures(found: SystemRanking) -> dict[str, float | None]:
 
 
 def solved(rows: list[Row]) -> dict[str, float]:
-    """Bradley-Terry strengths as the root of the score equations, ties half a win: no use of evalica."""
+    """Solve the score equations for Bradley-Terry strengths, ties half a win, without evalica."""
     names = sorted({name for row in rows for name in row["systems"]})
     points = np.zeros((len(names), len(names)))
     for row in rows:
@@ -215,14 +232,14 @@ def test_people_stand_beside_the_judge_on_the_same_rows() -> None:
     labelled = [{**row, "human": row["winner"]} for row in rows]
     labelled += [game("a", "d", "2", None, at=900 + at) for at in range(5)]
     found = ranked(labelled)
-    assert found.judge == found.human == ranked(labelled[:200]).judge, "rows without a label do not count"
-    assert found.correlations["kendall"].value == 1
+    assert found.judge == found.human == ranked(labelled[:200]).judge, (
+        "rows without a label do not count"
+    )
+    assert found.agreement["kendall"].value == 1
 
 
-NEVER, NO_BOUND = (
-    "never compared, not even indirectly: ",
-    "strength without bound: no other system beat or tied with ",
-)
+NEVER = "never compared, not even indirectly: "
+NO_BOUND = "strength without bound: no other system beat or tied with "
 PROBLEMS: dict[str, tuple[list[Row], str]] = {
     "parts": ([game("a", "b", "tie"), game("c", "d", "1")], f"{NEVER}a, b and c, d"),
     "top": ([game("a", "b", "1"), game("b", "c", "tie")], f"{NO_BOUND}a"),
@@ -249,19 +266,21 @@ def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize("name", SCIPY)
 def test_system_level_correlation_against_scipy(name: str) -> None:
     found, judge, human = means(6)
-    assert found.correlations[name].value == pytest.approx(SCIPY[name](judge, human), abs=1e-9)
-    assert found.correlations[name].low is None, "withheld: no resample tells it well enough"
+    assert found.agreement[name].value == pytest.approx(SCIPY[name](judge, human), abs=1e-9)
+    assert found.agreement[name].low is None, "withheld: no resample tells it well enough"
     assert figures(found) == pytest.approx({f"s{n}": mean for n, mean in enumerate(judge)})
     two = means(2)[0]
-    assert (two.correlations[name].value, len(two.judge)) == (None, 2)
+    assert (two.agreement[name].value, len(two.judge)) == (None, 2)
 
 
 def means(systems: int, texts: int = 15) -> tuple[SystemRanking, list[float], list[float]]:
-    """A judge's and people's scores of systems that get better and better, and the systems' means."""
-    random, numbers = np.random.default_rng(0), np.tile(np.arange(systems), texts)
+    """Return a judge's and humans' scores of ever better systems, and the systems' means."""
+    random = np.random.default_rng(0)
+    numbers = np.tile(np.arange(systems), texts)
     judged = np.clip(numbers / 2 + random.integers(0, 4, len(numbers)), 1, 5)
     human = np.clip(numbers / 2 + random.integers(0, 3, len(numbers)), 1, 5)
-    names, units = [f"s{n}" for n in range(systems)], np.arange(len(numbers)) // systems
+    names = [f"s{n}" for n in range(systems)]
+    units = np.arange(len(numbers)) // systems
     found = rank_by_scores(names, numbers, judged, human, units, FEW)
     of_judge, of_human = (
         [float(column[numbers == n].mean()) for n in range(systems)] for column in (judged, human)

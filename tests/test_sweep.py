@@ -1,4 +1,4 @@
-"""Sweeps: verdicts and figures of each cell by itself, what cells share paid once, nothing lost however one ends."""
+"""Test sweeps: separate results per cell, shared calls paid once, no loss at any end."""
 
 import asyncio
 import json
@@ -29,7 +29,7 @@ ASPECT: Any = {"aspects": ["consistency"]}
 
 
 def verdicts(results: Iterable[Result]) -> list[dict[str, Any]]:
-    """All of each result but what differs from one time to the next."""
+    """Return each result without the parts that differ between runs."""
     plain = [result.model_dump(mode="json", exclude={"seconds"}) for result in results]
     for result in plain:
         for turn in result["transcript"]:
@@ -48,19 +48,23 @@ def same_verdicts(one: Sweep, other: Sweep) -> bool:
     ("samre", {"jurors": [5, 0]}, "demo-pairs"),
     ("debate", {"protocol": ["debate", "multiagent", "geval"]}, "demo"),
 ])  # fmt: skip
-def test_each_cell_judges_as_it_does_alone(protocol: str, axes: dict[str, list[Any]], data: str) -> None:
+def test_each_cell_judges_as_it_does_alone(
+    protocol: str, axes: dict[str, list[Any]], data: str
+) -> None:
     options: Any = {"limit": 4, **(ASPECT if data == "demo" else {})}
     done = sweep(protocol, axes, data, **options)
     for one in done.cells:
         judge: Any = one.protocol
-        settings: Any = {name: value for name, value in one.cell.change.items() if name != "protocol"}
+        settings: Any = {
+            name: value for name, value in one.cell.change.items() if name != "protocol"
+        }
         alone = evaluate(judge, data, settings=settings, **options)
         assert verdicts(one.evaluation.results) == verdicts(alone.results), one.cell.title
     assert done.calls_made < done.calls_alone
 
 
 def test_what_is_nested_is_paid_once() -> None:
-    """A debate of n rounds holds all shorter ones, and a trial with jurors the one without."""
+    """A debate of n rounds contains all shorter ones, and a trial with jurors the one without."""
     done = sweep("debate", {"n": [1, 2, 3, 4]}, "demo", limit=6, **ASPECT)
     assert done.calls_made == done.cells[-1].usage.total.calls < done.calls_alone
     twice = sweep("debate", {"n": [1, 4]}, "demo", limit=6, repeats=2, **ASPECT)
@@ -70,7 +74,7 @@ def test_what_is_nested_is_paid_once() -> None:
 
 
 def test_the_rehearsal_counts_what_the_sweep_makes() -> None:
-    """Over all items, and with the judge that judges in the end, it is no estimate."""
+    """Over all items, and with the final judge, it is exact."""
     axes = {"n": [1, 2, 3], "tie_breaker": [False, True]}
     planned = plan_sweep("debate", axes, "demo", limit=4, aspects=["fluency"])
     done = sweep("debate", axes, "demo", limit=4, aspects=["fluency"])
@@ -90,7 +94,9 @@ def test_calls_that_serve_a_whole_run_are_not_scaled_up_with_its_items() -> None
     task = item.task(planned.first.aspects[0]).model_dump(mode="json")
     heard = asyncio.run(sample_call_shares(planned.cells, [task]))
     assert (heard.calls, heard.distinct) == (5, 3)
-    assert asyncio.run(bounds(planned, [0, 0])).alone.calls.most == 5 * len(planned.first.dataset) + 2
+    assert (
+        asyncio.run(bounds(planned, [0, 0])).alone.calls.most == 5 * len(planned.first.dataset) + 2
+    )
 
 
 def run(out: Path, **more: Any) -> Sweep:
@@ -124,18 +130,21 @@ def test_what_cannot_be_swept_in_a_folder_is_refused(tmp_path: Path) -> None:
     run(tmp_path, max_calls=3)
     with pytest.raises(UsageError, match="belongs to another run: debate: repair was 1, is 2"):
         run(tmp_path, settings={"repair": 2})
-    for option in ("fresh", "replace", "batch"):
+    for option in ("fresh", "overwrite", "batch"):
         with pytest.raises(UsageError, match="a sweep has no fresh, overwrite or batch"):
             run(tmp_path, **{option: True})
     other = Dataset.of("other", load_dataset("demo").items[:4])
     with pytest.raises(UsageError, match=r"holds a sweep over demo@.*, not over other@"):
         plan_sweep("debate", {"n": [1]}, other, out=tmp_path)
-    with FileLock(tmp_path / "sweep.lock"), pytest.raises(UsageError, match="in use by another sweep"):
+    with (
+        FileLock(tmp_path / "sweep.lock"),
+        pytest.raises(UsageError, match="in use by another sweep"),
+    ):
         run(tmp_path)
 
 
 async def test_a_provider_is_asked_each_thing_once(provider: Provider) -> None:
-    """Two cells whose models differ share nothing; two that ask the same of the same model share all of it."""
+    """Two cells with different models share nothing; equal requests to one model are shared."""
     provider.play(by=lambda request: Text("It is true to its source.\nScore: 4"))
     options: Any = {"limit": 2, **ASPECT, "settings": {"structured": "off"}}
     axes = {"model": ["openai:gpt-4o-mini", "openai:gpt-4o"]}
@@ -150,11 +159,15 @@ WIT, TACT = (MetricKey(aspect, "spearman") for aspect in ("wit", "tact"))
 DEBATES: Any = {"data": "demo", "aspects": ["consistency", "relevance"]}
 
 
-def rated(scores: Sequence[float | None], aspect: str = "wit", prefix: str = "", **of: Any) -> list[Result]:
+def rated(
+    scores: Sequence[float | None], aspect: str = "wit", prefix: str = "", **of: Any
+) -> list[Result]:
     """Items 0, 1, 2, ..., which people score 0, 1, 2, ...; ``None`` where judging failed."""
     about: Any = {"aspect": aspect, "protocol": "single", "calls": 1, **of}
     judged = [{"score": score, "status": "failed" if score is None else "ok"} for score in scores]
-    return [Result(item=f"{prefix}{n}", human=float(n), **about, **one) for n, one in enumerate(judged)]
+    return [
+        Result(item=f"{prefix}{n}", human=float(n), **about, **one) for n, one in enumerate(judged)
+    ]
 
 
 def swept(*cells: Iterable[Result], wanted: int = 2, stopped: str | None = None) -> Sweep:
@@ -164,7 +177,8 @@ def swept(*cells: Iterable[Result], wanted: int = 2, stopped: str | None = None)
         for name, results in zip("ab", cells, strict=False)
     ]
     axis = Axis.of("judge", {"a": {}, "b": {}})
-    return Sweep((axis,), tuple(made), wanted, None, sum(cell.usage.total.calls for cell in made), stopped)
+    calls = sum(cell.usage.total.calls for cell in made)
+    return Sweep((axis,), tuple(made), wanted, calls, stopped=stopped)
 
 
 def names(grid: Grid) -> list[str]:
@@ -172,16 +186,18 @@ def names(grid: Grid) -> list[str]:
 
 
 def test_gains_are_over_the_rows_that_both_have() -> None:
-    """The second judge failed where the first one was right: on what is left, both are perfect."""
+    """The second judge failed where the first was right: on the other rows, both are perfect."""
     _, found = swept(rated([0, 1, 2, 3, 9, 4]), rated([0, 1, 2, 3, None, 4])).measured()
     assert (found.gains[WIT].value, found.figures[WIT].value, found.rows) == (0.0, 1.0, {"wit": 5})
 
 
 def test_the_gain_of_an_average_is_the_average_gain() -> None:
-    worse, better = [3.0, 1, 2, 0, 4, 5, 6, 7, 8, 9], [0.0, 1, 2, 3, 4, 5, 7, 6, 8, 9]
+    worse = [3.0, 1, 2, 0, 4, 5, 6, 7, 8, 9]
+    better = [0.0, 1, 2, 3, 4, 5, 7, 6, 8, 9]
     both = swept(*([*rated(wit), *rated(better, "tact")] for wit in (worse, better)))
     base, found = both.measured()
-    wit, average = found.gains[WIT], found.gains[RHO]
+    wit = found.gains[WIT]
+    average = found.gains[RHO]
     assert (average.value, average.low) == pytest.approx((wit.value / 2, wit.low / 2))  # type: ignore[operator]
     assert found.gains[TACT].value == 0.0
     assert base.gains == {}
@@ -189,9 +205,11 @@ def test_the_gain_of_an_average_is_the_average_gain() -> None:
 
 @pytest.mark.parametrize("scores", [[None] * 4, [2.0] * 4], ids=["failed", "constant"])
 def test_no_average_where_an_aspect_has_no_figure(scores: list[float | None]) -> None:
-    """It would be of another aspect alone than the other cell's."""
+    """It would be an average over other aspects than the other cell's."""
     wit = rated([0.0, 1, 3, 2])
-    whole, part = swept([*wit, *rated([0.0, 1, 2, 3], "tact")], [*wit, *rated(scores, "tact")]).measured()
+    whole, part = swept(
+        [*wit, *rated([0.0, 1, 2, 3], "tact")], [*wit, *rated(scores, "tact")]
+    ).measured()
     assert whole.figures[RHO].value == pytest.approx(0.9)
     assert part.figures[WIT].value == pytest.approx(0.8)
     assert part.figures[RHO].value is None and part.gains[RHO].value is None
@@ -199,7 +217,9 @@ def test_no_average_where_an_aspect_has_no_figure(scores: list[float | None]) ->
 
 
 @pytest.mark.parametrize(("groups", "leads"), [(9, "spearman"), (10, "group_spearman")])
-def test_correlations_are_within_groups_where_ten_can_tell_judges_apart(groups: int, leads: str) -> None:
+def test_correlations_are_within_groups_where_ten_can_tell_judges_apart(
+    groups: int, leads: str
+) -> None:
     rows = [row for n in range(groups) for row in rated([0, 1, 2], prefix=f"{n}-", group=str(n))]
     assert leading(metric_keys(swept(rows).measured()))[0].statistic == leads
 
@@ -226,9 +246,13 @@ def test_a_sweep_and_a_report_on_its_cells_say_the_same(tmp_path: Path) -> None:
 
 def test_tables_lay_out_cells_aspects_and_an_axis_across() -> None:
     done = sweep("debate", {"n": [1, 2], "persona": ["strict", "plain"]}, **DEBATES, limit=12)
-    cells, aspects, across = cell_grid(done), aspect_grid(done), pivot_grid(done, "n", "Rounds")
+    cells = cell_grid(done)
+    aspects = aspect_grid(done)
+    across = pivot_grid(done, "n", "Rounds")
     assert names(cells)[:5] == ["n", "persona", "average rho", "average tau", "gain in rho"]
-    assert [row[:2] for row in cells.rows] == [(n, persona) for n in "12" for persona in ("strict", "plain")]
+    assert [row[:2] for row in cells.rows] == [
+        (n, persona) for n in "12" for persona in ("strict", "plain")
+    ]
     assert names(aspects) == ["n", "persona", "figure", "average", "consistency", "relevance"]
     assert names(across) == ["persona", "figure", "n=1", "n=2"]
     assert across.rows[0][2] == cells.rows[0][2] and across.rows[2][3] == cells.rows[3][2]

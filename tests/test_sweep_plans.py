@@ -1,4 +1,4 @@
-"""Axes of a sweep and the cells that come of them; the ready-made plans, each run from end to end."""
+"""Test the axes and cells of a sweep, and each ready-made plan from end to end."""
 
 import csv
 import json
@@ -15,7 +15,7 @@ from jurygraph.eval.experiments.cell_metrics import EXTRAS
 from jurygraph.eval.experiments.cells import cells
 from jurygraph.eval.experiments.presets import ablations, fair
 from jurygraph.eval.experiments.sweep_result import grids
-from jurygraph.graphs.options import RunSettings
+from jurygraph.graphs.engine.options import RunSettings
 from jurygraph.state.errors import UsageError
 from typer.testing import CliRunner
 
@@ -25,7 +25,10 @@ def test_an_axis_is_parsed() -> None:
     axis = Axis.parse(f'roles=["coding", ["critic", "scientist"], {nurse}]')
     assert axis.labels == ("coding", "critic+scientist", "Nurse")
     assert axis.values["critic+scientist"] == {"roles": ["critic", "scientist"]}
-    assert (Axis.parse("tau=0.1,1").numbers, Axis.parse("persona=strict,plain").numbers) == ((0.1, 1.0), None)
+    assert (Axis.parse("tau=0.1,1").numbers, Axis.parse("persona=strict,plain").numbers) == (
+        (0.1, 1.0),
+        None,
+    )
 
 
 @pytest.mark.parametrize(("text", "words"), [
@@ -52,7 +55,9 @@ def test_bad_axes_say_what_is_wrong(text: str, words: str) -> None:
         ),
     ],
 )
-def test_axes_that_make_no_sweep_are_refused_before_any_cell_is_planned(axes: list[Axis], words: str) -> None:
+def test_axes_that_make_no_sweep_are_refused_before_any_cell_is_planned(
+    axes: list[Axis], words: str
+) -> None:
     with pytest.raises(UsageError, match=words):
         next(cells(axes))
 
@@ -112,8 +117,13 @@ def test_axes_reach_all_kinds_of_settings(tmp_path: Path, monkeypatch: pytest.Mo
     manifests = [one.plan.manifest for one in planned.cells]
     assert len({one.plan.manifest["signatures"][one.protocol] for one in planned.cells}) == 8
     assert manifests[2]["models"]["debate"]["critic"].startswith("openai:gpt-4o-mini")
-    held = plan_sweep("repeated", {"inner.n": ["1", "2"], "of": ["debate"]}, "demo", settings={"k": 2})
-    assert [one.plan.manifest["protocols"]["repeated"]["inner"]["n"] for one in held.cells] == [1, 2]
+    held = plan_sweep(
+        "repeated", {"inner.n": ["1", "2"], "of": ["debate"]}, "demo", settings={"k": 2}
+    )
+    assert [one.plan.manifest["protocols"]["repeated"]["inner"]["n"] for one in held.cells] == [
+        1,
+        2,
+    ]
 
 
 def test_folders_have_the_cells_names_and_never_the_same_one(tmp_path: Path) -> None:
@@ -137,7 +147,7 @@ def test_a_folder_with_a_run_and_shards_are_refused(tmp_path: Path) -> None:
             plan_sweep("debate", {"n": [1]}, "demo", **options)
 
 
-# --- ready-made plans: each is for data of a kind, and is what its source varies --------------------------------------
+# Ready-made plans: each is for one kind of data, and varies what its source varies
 PLANS = [*ablations(), "fair"]
 QUICK = ("rounds", "aggregation", "fair")
 LIMITS = {"referees": 1, "turns": 1, "rounds": 6, "personas": 6}
@@ -152,8 +162,13 @@ def command(*arguments: object) -> Any:
     "name", [pytest.param(name, marks=[pytest.mark.slow] * (name not in QUICK)) for name in PLANS]
 )
 def test_every_plan_runs_from_end_to_end(name: str, shared_data: Path, tmp_path: Path) -> None:
-    data, out = "faireval" if name in COMPARING else "topical-chat", tmp_path / "out"
-    few = ["--limit", LIMITS.get(name, 3), *(["--aspect", "coherence"] if data == "topical-chat" else [])]
+    data = "faireval" if name in COMPARING else "topical-chat"
+    out = tmp_path / "out"
+    few = [
+        "--limit",
+        LIMITS.get(name, 3),
+        *(["--aspect", "coherence"] if data == "topical-chat" else []),
+    ]
     done = command("--plan", name, "--data", data, "--data-dir", shared_data, *few, "--out", out)
     assert done.exit_code == 0, done.output
     record = json.loads((out / "sweep.json").read_text())
@@ -171,8 +186,12 @@ def test_plans_are_listed_with_their_sources_and_refuse_other_data() -> None:
     assert listed.exit_code == 0
     for word in (*PLANS, "Figure 2", "Table 1", "faireval"):
         assert word in listed.output
-    bare = CompareItem(id="a", question="How long?", answer_1="Nine days.", answer_2="No idea.", human="1")
-    with pytest.raises(UsageError, match="the plan experts compares categories of items, but bare has none"):
+    bare = CompareItem(
+        id="a", question="How long?", answer_1="Nine days.", answer_2="No idea.", human="1"
+    )
+    with pytest.raises(
+        UsageError, match="the plan experts compares categories of items, but bare has none"
+    ):
         plan_ablation("experts", Dataset.of("bare", [bare]))
 
 
@@ -216,9 +235,13 @@ def test_agreement_among_advocates_is_alpha_over_the_defences_of_a_side() -> Non
     import numpy as np
 
     done = sweep("more", {"aggregate": ["best"]}, "demo-pairs", limit=6)
-    rounds = [round for result in done.cells[0].evaluation.results for round in result.details["best"]]
+    rounds = [
+        round for result in done.cells[0].evaluation.results for round in result.details["best"]
+    ]
     sides = [totals for round in rounds for totals in round["totals"]]
-    expected = krippendorff.alpha(reliability_data=np.array(sides).T, level_of_measurement="interval")
+    expected = krippendorff.alpha(
+        reliability_data=np.array(sides).T, level_of_measurement="interval"
+    )
     further: Any = EXTRAS
     alpha, spread = (further[name].of(done.cells[0]) for name in ("alpha", "spread"))
     # An interval of alpha is withheld below ten units.
@@ -228,7 +251,9 @@ def test_agreement_among_advocates_is_alpha_over_the_defences_of_a_side() -> Non
 
 def test_a_table_by_category_is_what_each_category_comes_to_alone(shared_data: Path) -> None:
     def of(name: str, *categories: str) -> Dataset:
-        items = [item for item in data if isinstance(item, CompareItem) and item.category in categories]
+        items = [
+            item for item in data if isinstance(item, CompareItem) and item.category in categories
+        ]
         return Dataset.of(name, items[:4] + items[4:][-4:])
 
     data = load_dataset("faireval", shared_data)

@@ -1,9 +1,10 @@
-"""Tables in every form: the same figures, whole where a program reads them, and text that stays text."""
+"""Test tables in every format: the same figures, complete for programs, text as text."""
 
 import csv
 import io
 import random
 import re
+from dataclasses import replace
 
 import pytest
 from jurygraph.eval.statistics.resampling import Statistic
@@ -75,17 +76,34 @@ def test_markdown_is_a_table_that_github_reads() -> None:
     assert lines[-1].strip() == "signed debate #abc".replace("#", "\\#")
 
 
-def test_latex_is_a_table_with_booktabs_the_best_in_bold() -> None:
-    text = to_latex(GRID)
+def test_latex_is_a_table_with_booktabs_and_significant_leads_in_bold() -> None:
+    assert r"\textbf{0.333}" not in to_latex(GRID)
+    text = to_latex(replace(GRID, significant=frozenset({(0, 1)})))
     interval = r"{\small {[}$-$0.250, 0.750{]}}"
     assert r"\begin{tabular}{@{}lrrrr@{}}" in text
     assert all(text.count(rule) == 1 for rule in (r"\toprule", r"\midrule", r"\bottomrule"))
     for line in (
         rf"debate & \textbf{{0.333}} {interval} & \$0.0021 & \textless{{}}0.001 & 1,234 \\",
         r"more & -- & -- & 0.250 & 9 \\",
-        r"single & 0.100 & \textbf{\$0} & -- & 1 \\",
+        r"single & 0.100 & \$0 & -- & 1 \\",
     ):
         assert line in text
+
+
+@pytest.mark.parametrize(
+    ("title", "shown"),
+    [
+        ("mine.csv: rho", "mine: rho"),
+        ("/home/ann/runs/mine.jsonl: rho", "mine: rho"),
+        (r"C:\data\mine.xlsx: rho", "mine: rho"),
+        ("rho on my data.parquet and/or demo", "rho on my data and/or demo"),
+        ("difference vs. single (http://judge.internal:8000/v1)", "difference vs. single (...)"),
+    ],
+)
+def test_a_latex_caption_has_hashes_and_neither_paths_nor_addresses(title: str, shown: str) -> None:
+    assert rf"\caption{{{shown}}}" in to_latex(replace(GRID, title=title))
+    both = to_latex(replace(GRID, title=title, configs=("2eef3f", "ae31c0")))
+    assert rf"\caption[{{{shown}}}]{{{shown} (configurations \#2eef3f, \#ae31c0)}}" in both
 
 
 def test_an_empty_table_has_a_form_too() -> None:
@@ -105,7 +123,8 @@ def test_no_value_is_the_best_where_all_are_the_same_or_none_is_asked_for() -> N
 
 def test_hostile_text_stays_text() -> None:
     grid = Grid(HOSTILE, (text_column(HOSTILE), Column("n")), ((HOSTILE, 1),), (HOSTILE,))
-    markdown, latex = to_markdown(grid), to_latex(grid)
+    markdown = to_markdown(grid)
+    latex = to_latex(grid)
     for text in (printed(grid), markdown, latex):
         assert "\x1b" not in text
         assert "\u202e" not in text
@@ -126,7 +145,13 @@ def test_hostile_text_stays_text() -> None:
 ])  # fmt: skip
 def test_figures(value: float | None, form: str, text: str) -> None:
     assert figure(value, Column("x", form=form)) == text  # type: ignore[arg-type]
-    assert [short(count) for count in (0, 999, 1_000, 999_499, 999_500)] == ["0", "999", "1k", "999k", "1M"]
+    assert [short(count) for count in (0, 999, 1_000, 999_499, 999_500)] == [
+        "0",
+        "999",
+        "1k",
+        "999k",
+        "1M",
+    ]
 
 
 @pytest.mark.parametrize("width", [20, 24, 30, 36, 40, 50, 60, 70, 80, 100, 120, 160])
@@ -141,15 +166,23 @@ def test_at_any_width_all_numbers_and_names_stand_whole(width: int) -> None:
         for row in grid.written():
             for cell, column in zip(row, grid.columns, strict=True):
                 if column.align == "right":
-                    assert re.search(rf"(?<![\d.,$-]){re.escape(cell.text)}(?![\d.,])", text), (cell, text)
+                    assert re.search(rf"(?<![\d.,$-]){re.escape(cell.text)}(?![\d.,])", text), (
+                        cell,
+                        text,
+                    )
                 else:
-                    assert all(part in together for part in re.split(r"[\s,]+", cell.text)), (cell, text)
+                    assert all(part in together for part in re.split(r"[\s,]+", cell.text)), (
+                        cell,
+                        text,
+                    )
 
 
 def any_grid(draw: random.Random) -> Grid:
     """A table of names of any length and numbers of any size."""
     names = draw.randint(1, 2)
-    numbers = [Column(f"{draw.choice(['rho', 'tokens in', 'Δ'])} {n}") for n in range(draw.randint(1, 9))]
+    numbers = [
+        Column(f"{draw.choice(['rho', 'tokens in', 'Δ'])} {n}") for n in range(draw.randint(1, 9))
+    ]
     long = "debate n=2,persona=plain,commander=relay,temperature=0.5"
     called = ["debate", "single (openai:gpt-4o-mini)", long]
     rows: list[tuple[CellValue, ...]] = []
@@ -166,7 +199,9 @@ def any_grid(draw: random.Random) -> Grid:
 
 def test_what_a_narrow_terminal_makes_of_a_table_is_said() -> None:
     figures = [Column(f"figure {n}") for n in range(6)]
-    rows: tuple[tuple[CellValue, ...]] = (("debate n=2,persona=plain", *(number / 7 for number in range(6))),)
+    rows: tuple[tuple[CellValue, ...]] = (
+        ("debate n=2,persona=plain", *(number / 7 for number in range(6))),
+    )
     grid = Grid("A table", (text_column("judge"), *figures), rows)
     assert "too narrow" not in printed(grid, 120, split=True)
     assert "split into several tables" in " ".join(printed(grid, 60, split=True).split())
@@ -176,7 +211,8 @@ def test_what_a_narrow_terminal_makes_of_a_table_is_said() -> None:
 
 @pytest.mark.parametrize("begins", ["=", "+", "-", "@", "\t", "\n=", "\uff1d"])
 def test_no_text_begins_a_formula_where_a_spreadsheet_opens_a_csv(begins: str) -> None:
-    text, harmless = f"{begins}cmd|' /C calc'!A0", ("-", "debate", "n=2", "-0.25", "+1e3", "a@b")
+    text = f"{begins}cmd|' /C calc'!A0"
+    harmless = ("-", "debate", "n=2", "-0.25", "+1e3", "a@b")
     columns = tuple(text_column(name) for name in (text, *harmless))
     grid = Grid("A table", (*columns, Column("value")), ((text, *harmless, -0.5),))
     head, row = csv.reader(io.StringIO(to_csv(grid)))

@@ -1,4 +1,4 @@
-"""How a dataset says comparisons are measured: each vote or the majority, human ties in or out; and who obeys."""
+"""Test a dataset's policy for comparisons: votes or majority, with or without human ties."""
 
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -24,20 +24,38 @@ from typer.testing import CliRunner
 from .sample_run import debate, write_run
 
 EACH = TiePolicy(ties="left_out", votes="each")
-VOTES: list[list[Winner]] = [["1", "1", "2"], ["tie", "2"], ["2"], ["tie", "tie"], ["1", "2", "1", "tie"]]
+VOTES: list[list[Winner]] = [
+    ["1", "1", "2"],
+    ["tie", "2"],
+    ["2"],
+    ["tie", "tie"],
+    ["1", "2", "1", "tie"],
+]
 JUDGED = ["1", "2", "tie", "1", "2"]
 OTHER = ["2", "2", "2", "1", "1"]
-# By hand, human ties left out: of 8 votes JUDGED agrees with 2 + 1 + 0 + 0 + 1, OTHER with 1 + 1 + 1 + 0 + 2.
+# By hand, human ties left out: of 8 votes JUDGED agrees with 2 + 1 + 0 + 0 + 1, OTHER with 1 + 1 +
+# 1 + 0 + 2.
 QUICK = Resampling(resamples=60, seed=3)
-ACCURACY, OTHERS = 4 / 8, 5 / 8
+ACCURACY = 4 / 8
+OTHERS = 5 / 8
 
 
 def run(folder: Path, rule: TiePolicy | None = EACH) -> Path:
     """Two judges on five pairs of answers, of which people voted several times."""
-    compared: dict[str, Any] = {"aspect": None, "score": None, "score_by_round": (), "transcript": ()}
+    compared: dict[str, Any] = {
+        "aspect": None,
+        "score": None,
+        "score_by_round": (),
+        "transcript": (),
+    }
     results = [
         debate(
-            f"q{number}", protocol, winner=winner, human=majority(votes), annotations=tuple(votes), **compared
+            f"q{number}",
+            protocol,
+            winner=winner,
+            human=majority(votes),
+            annotations=tuple(votes),
+            **compared,
         )
         for protocol, said in (("single", OTHER), ("more", JUDGED))
         for number, (winner, votes) in enumerate(zip(said, VOTES, strict=True))
@@ -66,12 +84,15 @@ def preference(found: dict[str, Any]) -> PreferenceAgreement:
 
 
 def test_a_run_says_its_rule_and_signs_what_is_not_usual_as_of_mt_bench_alone() -> None:
-    assert {name for name, source in SOURCES.items() if source.rule != DEFAULT_TIE_POLICY} == {"mt-bench"}
+    assert {name for name, source in SOURCES.items() if source.rule != DEFAULT_TIE_POLICY} == {
+        "mt-bench"
+    }
     assert SOURCES["mt-bench"].rule == EACH
     pairs = load_dataset("demo-pairs").first(2)
     assert pairs.rule == DEFAULT_TIE_POLICY
     usual, other = (
-        evaluate("single", replace(pairs, rule=rule)).manifest for rule in (DEFAULT_TIE_POLICY, EACH)
+        evaluate("single", replace(pairs, rule=rule)).manifest
+        for rule in (DEFAULT_TIE_POLICY, EACH)
     )
     assert usual["data"]["rule"] == {"ties": "class", "votes": "majority"}
     assert "rule" not in usual["signatures"]["single"]
@@ -81,7 +102,8 @@ def test_a_run_says_its_rule_and_signs_what_is_not_usual_as_of_mt_bench_alone() 
 
 def test_evaluation_study_and_sweep_measure_by_the_rule_alike(tmp_path: Path) -> None:
     folder = run(tmp_path / "run")
-    evaluation, study = of_run(folder), Study.of(folder, resampling=QUICK)
+    evaluation = of_run(folder)
+    study = Study.of(folder, resampling=QUICK)
     for judge, accuracy in (("more", ACCURACY), ("single", OTHERS)):
         own = preference(evaluation.agreement(judge, QUICK))
         assert (own.n, own.accuracy.value) == (8, accuracy)
@@ -92,7 +114,10 @@ def test_evaluation_study_and_sweep_measure_by_the_rule_alike(tmp_path: Path) ->
     assert apart.difference.value == pytest.approx(ACCURACY - OTHERS)
     assert "mcnemar" not in pair.tests
     assert pair.tests["t_right"].about == "mean share of human votes that agree, item by item"
-    cells = [CellResult(Cell({"judge": name}), name, alone(evaluation, name)) for name in ("single", "more")]
+    cells = [
+        CellResult(Cell({"judge": name}), name, alone(evaluation, name))
+        for name in ("single", "more")
+    ]
     gained = measure(cells, resampling=QUICK)[1]
     assert gained.figures[MetricKey("preference", "accuracy")] == measured(study).accuracy
     assert gained.gains[MetricKey("preference", "accuracy")] == apart.difference
@@ -105,7 +130,9 @@ def alone(evaluation: Evaluation, protocol: str) -> Evaluation:
 
 @pytest.mark.parametrize("ties", ["class", "left_out", "half"])
 @pytest.mark.parametrize("votes", ["majority", "each"])
-def test_the_study_says_what_agreement_does_under_any_rule(tmp_path: Path, ties: Ties, votes: Votes) -> None:
+def test_the_study_says_what_agreement_does_under_any_rule(
+    tmp_path: Path, ties: Ties, votes: Votes
+) -> None:
     folder = run(tmp_path / "run", rule=None)
     rows = [one for one in map(vars, ResultsFile(folder).read()) if one["protocol"] == "more"]
     told = preference(agreement(rows, QUICK, ties=ties, votes=votes))
@@ -135,10 +162,11 @@ def test_the_report_says_the_rule(tmp_path: Path) -> None:
     folder = run(tmp_path / "run")
     for options, told in (
         ("", "every human vote counts; human ties are left out"),
+        ("--table panels", "1 row is a human tie, which is left out."),
         (
             "--ties half --votes majority",
             "the human majority counts; any verdict on a human tie is half right",
         ),
     ):
-        words = ["report", str(folder), "--resamples", "20", *options.split()]
+        words = ["report", str(folder), "--all", "--resamples", "20", *options.split()]
         assert told in CliRunner().invoke(app, words, env={"COLUMNS": "150"}).output

@@ -1,4 +1,4 @@
-"""Traces over real sockets: what arrives at a collector and at LangSmith; and that off costs nothing."""
+"""Test traces over sockets: arrival at a collector and at LangSmith, no cost if off."""
 
 import json
 import os
@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 from jurygraph.eval import Evaluation, evaluate
-from jurygraph.eval.calls import tracing
-from jurygraph.eval.calls.tracing import traces_sent
+from jurygraph.eval.run.calls import tracing
+from jurygraph.eval.run.calls.tracing import traces_sent
 from jurygraph.state import UsageError
 
 from .loopback import Answer, Failure, Provider, Request
@@ -49,7 +49,9 @@ def debater(request: Request) -> Answer:
 
 def judged(data: Path, protocol: Any = "debate", **options: Any) -> Evaluation:
     with traces_sent():
-        return evaluate(protocol, data, aspects=["fluency"], models=MODEL, settings=PLAIN, **options)
+        return evaluate(
+            protocol, data, aspects=["fluency"], models=MODEL, settings=PLAIN, **options
+        )
 
 
 def named(spans: list[Span], beginning: str) -> list[Span]:
@@ -67,19 +69,31 @@ def run_in_a_process(script: str, **environment: str) -> subprocess.CompletedPro
     )
 
 
-def test_runs_verdicts_and_calls_are_spans(collector: Posts, provider: Provider, tmp_path: Path) -> None:
+def test_runs_verdicts_and_calls_are_spans(
+    collector: Posts, provider: Provider, tmp_path: Path
+) -> None:
     provider.play(by=debater)
     judged(dataset(tmp_path), out=tmp_path / "out")
     spans = collector.spans()
-    [run], verdicts, calls = named(spans, "run"), named(spans, "verdict debate"), named(spans, "chat ")
+    [run], verdicts, calls = (
+        named(spans, "run"),
+        named(spans, "verdict debate"),
+        named(spans, "chat "),
+    )
     assert (len(spans), len(verdicts), len(calls)) == (7, 2, 4)
     assert {span.trace for span in spans} == {run.trace}
     assert {span.parent for span in verdicts} == {run.id}
     assert sorted(span.parent for span in calls) == sorted([span.id for span in verdicts] * 2)
     assert run.resource["service.name"] == "jurygraph"
-    assert run.attributes["jurygraph.run"] == json.loads((tmp_path / "out" / "run.json").read_text())["run"]
+    assert (
+        run.attributes["jurygraph.run"]
+        == json.loads((tmp_path / "out" / "run.json").read_text())["run"]
+    )
     assert (run.attributes["jurygraph.judged"], run.attributes["jurygraph.calls"]) == (2, 4)
-    about = [(span.attributes["jurygraph.item"], span.attributes["jurygraph.aspect"]) for span in verdicts]
+    about = [
+        (span.attributes["jurygraph.item"], span.attributes["jurygraph.aspect"])
+        for span in verdicts
+    ]
     assert sorted(about) == [("i0", "fluency"), ("i1", "fluency")]
     assert (
         verdicts[0].attributes.items()
@@ -94,7 +108,8 @@ def test_a_call_is_told_by_the_conventions_and_one_served_from_the_journal_takes
     collector: Posts, provider: Provider, tmp_path: Path
 ) -> None:
     provider.play(by=debater)
-    data, journal = dataset(tmp_path, 1), tmp_path / "shared.sqlite"
+    data = dataset(tmp_path, 1)
+    journal = tmp_path / "shared.sqlite"
     judged(data, journal=journal)
     before = collector.spans()
     [scorer] = [span for span in before if span.attributes.get("gen_ai.agent.name") == "scorer"]
@@ -102,7 +117,11 @@ def test_a_call_is_told_by_the_conventions_and_one_served_from_the_journal_takes
     told = scorer.attributes
     assert told["gen_ai.response.finish_reasons"] == ["stop"]
     assert {name: value for name, value in told.items() if not isinstance(value, list)}.items() >= {
-        **{"gen_ai.operation.name": "chat", "gen_ai.provider.name": "openai", "gen_ai.output.type": "text"},
+        **{
+            "gen_ai.operation.name": "chat",
+            "gen_ai.provider.name": "openai",
+            "gen_ai.output.type": "text",
+        },
         **{"gen_ai.request.model": "gpt-4o-mini", "gen_ai.request.temperature": 0.5},
         **{"jurygraph.role": "scorer", "jurygraph.round": 0},
         **{"jurygraph.served": False, "jurygraph.attempts": 1},
@@ -123,7 +142,8 @@ def test_failed_attempts_are_events_and_failed_calls_are_errors(
     assert judged(dataset(tmp_path, 1), "single").failed
     [call], [verdict] = named(collector.spans(), "chat "), named(collector.spans(), "verdict ")
     assert [
-        (event["name"], event["jurygraph.attempt"], event["jurygraph.retryable"]) for event in call.events
+        (event["name"], event["jurygraph.attempt"], event["jurygraph.retryable"])
+        for event in call.events
     ] == [("attempt failed", 1, True), ("attempt failed", 2, False)]
     assert "Overloaded." in call.events[0]["error.message"]
     assert call.failed
@@ -135,7 +155,11 @@ def test_failed_attempts_are_events_and_failed_calls_are_errors(
 
 @pytest.mark.parametrize("asked", [None, "NO_CONTENT", "true", "SPAN_ONLY"])
 def test_words_are_told_only_where_asked_for(
-    collector: Posts, provider: Provider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: str | None
+    collector: Posts,
+    provider: Provider,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    asked: str | None,
 ) -> None:
     if asked:
         monkeypatch.setenv(CONTENT, asked)
@@ -162,7 +186,9 @@ def test_a_collector_that_is_down_costs_seconds_at_most(
         deaf.bind(("127.0.0.1", 0))
         if hangs:
             deaf.listen(64)
-        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{deaf.getsockname()[1]}")
+        monkeypatch.setenv(
+            "OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{deaf.getsockname()[1]}"
+        )
         # Without an end of its own, the last batch would be tried for an hour.
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "3600")
         monkeypatch.setattr(tracing, "LAST_TRACES", 1.0)
@@ -177,7 +203,7 @@ def test_off_loads_nothing_of_opentelemetry_and_a_provider_set_in_the_process_is
 import sys, langsmith.client, langchain_core.tracers.langchain  # what LangChain loads itself does not count
 before = {name for name in sys.modules if name.startswith("opentelemetry")}
 from jurygraph.eval import evaluate
-from jurygraph.eval.calls.tracing import traces_sent
+from jurygraph.eval.run.calls.tracing import traces_sent
 with traces_sent():
     evaluate("debate", "demo", aspects=["consistency"], limit=2)
 print(sorted({name for name in sys.modules if name.startswith("opentelemetry")} - before))
@@ -198,7 +224,9 @@ print(sorted(spans), spans["run"].parent.span_id == spans["outer"].context.span_
     assert told == ["[]", "['chat offline', 'outer', 'run', 'verdict single'] True"]
 
 
-def test_what_is_missing_or_will_not_do_is_told_before_any_call(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_missing_or_will_not_do_is_told_before_any_call(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("OTEL_TRACES_EXPORTER", "otlp")
     monkeypatch.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.http.trace_exporter", None)
     with pytest.raises(UsageError, match=r"jurygraph\[otel\]"), traces_sent():
@@ -221,11 +249,13 @@ def test_off_is_off(environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.slow
-def test_langsmith_sees_each_verdict_as_a_trace_with_its_calls(provider: Provider, tmp_path: Path) -> None:
+def test_langsmith_sees_each_verdict_as_a_trace_with_its_calls(
+    provider: Provider, tmp_path: Path
+) -> None:
     provider.play(by=debater)
     script = f"""
 from jurygraph.eval import evaluate
-from jurygraph.eval.calls.tracing import traces_sent
+from jurygraph.eval.run.calls.tracing import traces_sent
 with traces_sent():
     done = evaluate("debate", {str(dataset(tmp_path))!r}, aspects=["fluency"], models={MODEL}, settings={PLAIN})
 print(len(done.results), len(done.failed))
@@ -235,7 +265,7 @@ print(len(done.results), len(done.failed))
         done = run_in_a_process(script, **on, LANGSMITH_ENDPOINT=langsmith.url)
         runs = langsmith.runs()
     assert done.stdout.strip() == "2 0"
-    # One that is down costs seconds at most.
+    # A collector that is down costs seconds at most.
     done = run_in_a_process(script, **on, LANGSMITH_ENDPOINT="http://127.0.0.1:1")
     assert done.stdout.strip() == "2 0"
     verdicts = {run["name"]: run for run in runs if run.get("parent_run_id") is None}
@@ -243,7 +273,11 @@ print(len(done.results), len(done.failed))
     for item in ("i0", "i1"):
         verdict = verdicts[f"debate · {item} · fluency"]
         metadata = verdict["extra"]["metadata"]
-        assert (metadata["item"], metadata["aspect"], metadata["protocol"]) == (item, "fluency", "debate")
+        assert (metadata["item"], metadata["aspect"], metadata["protocol"]) == (
+            item,
+            "fluency",
+            "debate",
+        )
         inside = [run for run in runs if run["trace_id"] == verdict["id"]]
         calls = [run for run in inside if run["run_type"] == "llm"]
         assert sorted(run["extra"]["metadata"]["agent"] for run in calls) == ["critic", "scorer"]

@@ -1,6 +1,6 @@
-"""What pyright says: wrong protocols and settings fail, right ones pass, and both follow the settings classes.
+"""Test pyright's errors: wrong protocols and settings fail, right ones pass.
 
-What mypy says of the same two files is a check of its own, ``mypy tests``.
+Both follow the settings classes. ``mypy tests`` checks the same two files separately.
 """
 
 import json
@@ -9,32 +9,24 @@ import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from typing import Annotated, get_args
 
 import jurygraph
 import pytest
-from jurygraph.eval.judges import judge_options
-from jurygraph.graphs import options
-from jurygraph.graphs.registry import protocols
+from jurygraph.graphs.engine import options
+from jurygraph.graphs.engine.registry import protocols
+from jurygraph.state.settings.option_types import TypedAs
 from jurygraph.state.settings.protocol_settings import AUTO, GROUPS, ROLES, SAME
+
+from .source_tree import imported
 
 HERE = Path(__file__).parent
 FILES = ["types_that_must_fail.py", "types_that_must_pass.py"]
 BUNDLED = {
-    name: module.protocol for name, module in protocols().items() if name in get_args(options.ProtocolName)
+    name: module.protocol
+    for name, module in protocols().items()
+    if name in get_args(options.ProtocolName)
 }
-# What callers may give in other forms than the one that settings keep.
-IN_OTHER_FORMS = {"persona", "roles", "steps", "backgrounds", "of", "inner", "when"}
-IN_OTHER_FORMS |= {"cheap", "cheap_settings", "expensive", "expensive_settings"}
-
-
-def plain(hint: Any) -> Any:
-    """A type without the bounds that pydantic checks."""
-    return plain(get_args(hint)[0]) if get_origin(hint) is Annotated else hint
-
-
-def options_of(name: str) -> dict[str, Any]:
-    return get_type_hints(get_type_hints(options.RunSettings)[name])
 
 
 def test_every_protocol_is_known_by_name() -> None:
@@ -43,29 +35,28 @@ def test_every_protocol_is_known_by_name() -> None:
     assert set(get_args(options.RoleGroup)) == {*GROUPS, SAME, AUTO}
 
 
-@pytest.mark.parametrize("name", BUNDLED)
-def test_options_are_those_of_the_settings_class(name: str) -> None:
-    fields = BUNDLED[name].settings.model_fields
-    known = options_of(name)
-    assert set(known) == {*fields, "model"} - {"models"}
-    for field, hint in known.items():
-        if field not in {*IN_OTHER_FORMS, "model"}:
-            assert hint == plain(fields[field].annotation), field
+def test_options_are_written_from_the_settings_classes() -> None:
+    make_options = imported("benchmarks/make_options.py")
+    for file, text in make_options.all_files().items():
+        assert make_options.is_same_code(file, text), (
+            f"{file}: run python -m benchmarks.make_options"
+        )
 
 
-@pytest.mark.parametrize("name", BUNDLED)
-def test_a_judges_options_are_its_protocols_and_its_own(name: str) -> None:
-    class_name = get_type_hints(options.RunSettings)[name].__name__.replace("Options", "Judge")
-    judge = getattr(judge_options, class_name.replace("Common", "Baseline"))
-    own = get_type_hints(judge_options.WithModels)
-    assert set(get_type_hints(judge)) == {*options_of(name), *own}
+def test_a_setting_of_unknown_type_needs_a_mark() -> None:
+    make_options = imported("benchmarks/make_options.py")
+    assert make_options.type_code(Annotated[list[int], TypedAs("Sequence[int]")]) == "Sequence[int]"
+    with pytest.raises(TypeError, match="TypedAs"):
+        make_options.type_code(list[int])
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(find_spec("pyright") is None, reason="pyright is not installed")
 def test_pyright_agrees(tmp_path: Path) -> None:
     # In this folder pyright finds the package by its name, however it is installed.
-    assert (Path(jurygraph.__file__).parent / "py.typed").is_file(), "the package says that it is typed"
+    assert (Path(jurygraph.__file__).parent / "py.typed").is_file(), (
+        "the package says that it is typed"
+    )
     (tmp_path / "jurygraph").symlink_to(Path(jurygraph.__file__).parent)
     for file in FILES:
         shutil.copy(HERE / file, tmp_path)
@@ -74,7 +65,7 @@ def test_pyright_agrees(tmp_path: Path) -> None:
         "typeCheckingMode": "strict",
         "enableTypeIgnoreComments": False,
         "reportUnnecessaryTypeIgnoreComment": "error",
-        # What LangGraph leaves open.
+        # Left open by LangGraph.
         "reportUnknownMemberType": "none",
         "reportMissingTypeStubs": "none",
     }

@@ -7,7 +7,8 @@ An ignored error that is none is an error itself: ``warn_unused_ignores`` in myp
 from jurygraph import create_async_judge, create_judge
 from jurygraph.eval import evaluate, redteam, versus
 from jurygraph.graphs import calibrated, cascade, chateval, debate, geval, repeated, review, samre
-from jurygraph.graphs.repeated import build as build_repeats
+from jurygraph.graphs.wrappers.repeated import build as build_repeats
+from jurygraph.nodes.models.providers import Client, Provider
 
 
 def names(name: str) -> None:
@@ -50,3 +51,16 @@ def settings() -> None:
     evaluate("debate", "demo", aspect="fluency")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
     create_judge("debate", aspect="fluency").node(candidat="draft")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
     create_judge("debate", aspect="fluency").node(candidate=3)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+
+def provider_records() -> None:
+    Client(class_name="ChatAcme", bounds="list")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    Client(class_name="ChatAcme", tool_bounds="nothing")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    Client(class_name="ChatAcme", json_object=True)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    Client("ChatAcme")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    Provider(title="Acme", finish_reasons={"cutoff": ("length",)})  # type: ignore[dict-item]  # pyright: ignore[reportArgumentType]
+    Provider(title="Acme", finish_reasons={"cut_off": ("length")})  # type: ignore[dict-item]  # pyright: ignore[reportArgumentType]
+    Provider(title="Acme", refusals={"boundary": ("minimum",)})  # type: ignore[dict-item]  # pyright: ignore[reportArgumentType]
+    Provider(title="Acme", error_codes={"used_up": ("quota",)})  # type: ignore[dict-item]  # pyright: ignore[reportArgumentType]
+    Provider(title="Acme", statuses={"400": ("bad",)})  # type: ignore[dict-item]  # pyright: ignore[reportArgumentType]
+    Provider(title="Acme", finish_reason={})  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]

@@ -15,7 +15,7 @@ from jurygraph.graphs import (
     review,
     samre,
 )
-from jurygraph.graphs.repeated import build as build_repeats
+from jurygraph.graphs.wrappers.repeated import build as build_repeats
 from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.state.settings import Role
 from langgraph.graph import StateGraph
@@ -23,7 +23,9 @@ from typing_extensions import TypedDict
 
 
 def names(name: str, known: ProtocolName) -> None:
-    create_judge("debate", aspect="coherence", model="openai:gpt-4o-mini", n=2)(inputs="Why?", outputs="So.")
+    create_judge("debate", aspect="coherence", model="openai:gpt-4o-mini", n=2)(
+        inputs="Why?", outputs="So."
+    )
     create_judge(load_graph(name, n=2), aspect="fluency", key="style")
     create_judge(load_graph(debate, n=2), aspect="fluency")
     create_judge(debate, aspect="fluency")
@@ -32,6 +34,7 @@ def names(name: str, known: ProtocolName) -> None:
     create_async_judge("single", models={"*": ScriptedModel(script={})})
     create_async_judge("debate", aspect="fluency", persona="weak", n=2).judge.key.upper()
     evaluate("debate", "demo", aspects=["fluency"])
+    evaluate(["debate"], ["demo", "demo-pairs"], models=["offline", {"*": "offline"}])
     evaluate(known, "demo")
     evaluate(load_graph("mine.py"), "demo")
     evaluate(["debate", single_of_its_own(), load_graph(name)], "demo")
@@ -52,7 +55,9 @@ def settings() -> None:
     create_judge("debate", aspect="fluency", persona=OwnText("You are a nurse."), normalize=True)
     create_judge("chateval", referees=3, strategy="summarizer", criteria=["brevity"])
     create_judge("repeated", aspect="fluency", of="geval", inner={"samples": 5}, k=3)
-    create_judge("cascade", cheap="single", expensive="debate", when=["gap"], expensive_settings={"n": 2})
+    create_judge(
+        "cascade", cheap="single", expensive="debate", when=["gap"], expensive_settings={"n": 2}
+    )
     debate.build({"n": 2}, {"*": "offline"}, persona="plain")
     debate.build(model="offline", temperature=0.2)
     chateval.build(roles="coding")
@@ -62,7 +67,9 @@ def settings() -> None:
     samre.build(jurors=3, backgrounds=["a farmer", "a nurse"])
     build_repeats({"of": "cascade", "inner": {"gap": 2, "cheap": "single"}}, k=2)
     build_repeats(of="faireval", inner={"k": 1, "models": "offline"})
-    evaluate("debate", "demo", settings={"n": 2, "debate": {"persona": "weak"}}, models={"*": "offline"})
+    evaluate(
+        "debate", "demo", settings={"n": 2, "debate": {"persona": "weak"}}, models={"*": "offline"}
+    )
 
 
 class Draft(TypedDict):
@@ -72,4 +79,6 @@ class Draft(TypedDict):
 
 def node() -> None:
     judge = create_judge("debate", aspect="fluency")
-    StateGraph(Draft).add_node("judge", judge.node(Draft, candidate="draft", score="grade")).compile()
+    StateGraph(Draft).add_node(
+        "judge", judge.node(Draft, candidate="draft", score="grade")
+    ).compile()

@@ -1,4 +1,4 @@
-"""Coroutines on a clock of their own: waiting takes no time, and a busy machine changes no duration."""
+"""Run coroutines on a virtual clock, so that waiting takes no time and load has no effect."""
 
 import asyncio
 import functools
@@ -17,13 +17,13 @@ P = ParamSpec("P")
 
 
 async def others_have_begun() -> None:
-    """Let all else that is ready on this event loop run, however long each step takes."""
+    """Let everything that is ready on this event loop run, however long it takes."""
     for _ in range(200):
         await asyncio.sleep(0)
 
 
 class InFlight(ScriptedModel):
-    """Counts the calls that are under way at once; each lasts until so many as are expected have begun."""
+    """Counts concurrent calls; each lasts until the expected number has begun."""
 
     expected: int = 1
     under_way: Counter[str] = Field(default_factory=Counter)
@@ -38,7 +38,8 @@ class InFlight(ScriptedModel):
         self.under_way[role] += 1
         self.most |= self.under_way
         self.most_at_once = max(self.most_at_once, self.under_way.total())
-        # Sync runs have a thread and an event loop for each branch, so that yielding to others is not enough.
+        # Sync runs have a thread and an event loop for each branch, so yielding to others is not
+        # enough.
         await reached(lambda: self.most_at_once >= self.expected)
         await others_have_begun()
         self.under_way[role] -= 1
@@ -73,7 +74,7 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
 
 
 def in_virtual_time(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
-    """Make an asynchronous test one that runs on such a loop."""
+    """Make an asynchronous test that runs on such a loop."""
 
     @functools.wraps(test)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:

@@ -1,4 +1,4 @@
-"""Compare what judging costs with what people would cost, and find the Pareto frontier of agreement over cost."""
+"""Compare the cost of judges and humans, and find the Pareto frontier of agreement over cost."""
 
 from __future__ import annotations
 
@@ -18,15 +18,17 @@ from .judges import Judge
 
 @dataclass(frozen=True)
 class AnnotatorRates:
-    """States what human annotation takes, in the user's own figures (ChatEval, 2024, appendix E; DEBATE, E.1).
+    """The cost and time of human annotation, as given by the user.
+
+    Source: ChatEval, 2024, appendix E; DEBATE, E.1.
 
     Attributes:
-        price_usd: US dollars of one judgement by one person.
+        price_usd: US dollars for one judgement by one human.
         minutes: working time of one judgement.
-        annotators: how many people judge each item.
+        annotators: the number of humans that judge each item.
 
     Raises:
-        UsageError: a price or a time below zero, or no annotator.
+        UsageError: a price or a time is below zero, or there is no annotator.
     """
 
     price_usd: float | None = None
@@ -52,15 +54,15 @@ class AnnotatorRates:
 
 
 class CostRow(NamedTuple):
-    """Holds the cost and time of one way of judging for one dataset.
+    """The cost and time of one way of judging for one dataset.
 
     Attributes:
-        label: a judge's, or ``humans``.
+        label: a judge's label, or ``humans``.
         data: the dataset's name.
-        judgements: how many (an item, an aspect, a repeat).
-        calls_each, tokens_each: of one; ``None`` for people.
-        cost_each, seconds_each: of one.
-        cost_usd, seconds: of all of them, one after another; ``None`` where unknown.
+        judgements: the number of judgements (an item, an aspect, a repeat).
+        calls_each, tokens_each: for one judgement; ``None`` for humans.
+        cost_each, seconds_each: for one judgement.
+        cost_usd, seconds: for all judgements, one after another; ``None`` if unknown.
     """
 
     label: str
@@ -71,34 +73,50 @@ class CostRow(NamedTuple):
     cost_each: Annotated[float | None, Column("cost", form="money")]
     seconds_each: Annotated[float | None, Column("seconds", digits=2)]
     cost_usd: Annotated[float | None, Column("total cost", form="money")]
-    seconds: Annotated[float | None, Column("total minutes", digits=1, of=lambda seconds: seconds / 60)]
+    seconds: Annotated[
+        float | None, Column("total minutes", digits=1, of=lambda seconds: seconds / 60)
+    ]
 
 
 class Costs(NamedTuple):
-    """Lists the rows of all judges, then one of people for each dataset, where their price or time was given."""
+    """The rows of all judges, and of humans for each dataset if their price or time is given."""
 
     rows: tuple[CostRow, ...]
     notes: tuple[str, ...] = ()
 
 
 def costs(judges: Sequence[Judge], people: AnnotatorRates | None) -> Costs:
-    """Make a row for each judge, then for each dataset one for people on as much as its longest run judged."""
+    """Make a row for each judge, then a row of humans for each dataset.
+
+    Humans judge as much as the longest run of the dataset.
+    """
     rows = []
     for judge in judges:
-        usage, total = judge.usage, judge.usage.total
+        usage = judge.usage
+        total = judge.usage.total
         of_one = usage.calls_each, usage.tokens_each, usage.cost_each, usage.seconds_each
         of_all = total.cost_usd, total.seconds
         rows.append(CostRow(judge.label, judge.data, usage.judgements, *of_one, *of_all))
     for of_dataset in grouped((judge.digest, judge) for judge in judges).values():
         if people is None:
             break
-        # Asking a model again is a repeat; people would judge each item once.
-        made = ((judge.usage.judgements, judge.manifest.get("repeats") or 1) for judge in of_dataset)
+        # A repeat asks a model again. Humans would judge each item once.
+        made = (
+            (judge.usage.judgements, judge.manifest.get("repeats") or 1) for judge in of_dataset
+        )
         judgements = max(judged // max(1, int(repeats)) for judged, repeats in made)
-        price, time = people.cost_each, people.seconds_each
-        in_all = None if price is None else price * judgements, None if time is None else time * judgements
-        rows.append(CostRow("humans", of_dataset[0].data, judgements, None, None, price, time, *in_all))
-    notes = ["time is the sum over all calls; since calls run concurrently, a run takes less by the clock"]
+        price = people.cost_each
+        time = people.seconds_each
+        in_all = (
+            None if price is None else price * judgements,
+            None if time is None else time * judgements,
+        )
+        rows.append(
+            CostRow("humans", of_dataset[0].data, judgements, None, None, price, time, *in_all)
+        )
+    notes = [
+        "time is the sum over all calls; since calls run concurrently, a run takes less by the clock"
+    ]
     if unknown := [judge.label for judge in judges if judge.usage.total.cost_usd is None]:
         notes.append(f"the cost is unknown, because the price of a model is: {', '.join(unknown)}")
     if least := [judge.label for judge in judges if judge.usage.total.uncounted]:
@@ -108,13 +126,15 @@ def costs(judges: Sequence[Judge], people: AnnotatorRates | None) -> Costs:
 
 
 class Point(NamedTuple):
-    """Places a judge, or an ensemble of k, on the plot of agreement over cost.
+    """A judge, or an ensemble of k, in the plot of agreement over cost.
 
     Attributes:
-        label: shown beside it.
-        spent: the horizontal position: dollars or calls a judgement, whichever is the frontier's currency.
-        agreement: the vertical position: agreement with people, in the frontier's measure.
-        on_frontier: whether no other point agrees better and costs no more, or agrees as well and costs less.
+        label: the label of the point.
+        spent: the horizontal position: dollars or calls for a judgement, depending on the
+            frontier's currency.
+        agreement: the vertical position: agreement with humans, in the frontier's metric.
+        on_frontier: whether no other point agrees better at the same or lower cost, or equally well
+            at lower cost.
     """
 
     label: str
@@ -124,20 +144,22 @@ class Point(NamedTuple):
 
     @property
     def place(self) -> tuple[float, float]:
-        """Both positions: only what has an agreement is a point."""
+        """Both positions. A point always has an agreement."""
         return self.spent, self.agreement.value or 0.0
 
 
 class Frontier(NamedTuple):
-    """Holds agreement over cost on one subject.
+    """Agreement over cost on one subject.
 
     Attributes:
         subject: its label.
         measure: ``spearman`` or ``accuracy``.
-        currency: what the horizontal axis is.
-        points: the judges, cheapest first. Those without an agreement (no labels, constant scores) are in ``left_out``.
-        curves: of each run that holds ensembles of k, these, k rising. They count for the frontier as well.
-        left_out: label to the reason why it has no point.
+        currency: the unit of the horizontal axis.
+        points: the judges, cheapest first. Judges without an agreement (no labels, constant scores)
+            are in ``left_out``.
+        curves: the ensembles of each run that contains any, by increasing k. They count for the
+            frontier as well.
+        left_out: the reason why a judge has no point, by label.
     """
 
     subject: str
@@ -151,18 +173,21 @@ class Frontier(NamedTuple):
     def frontier(self) -> tuple[Point, ...]:
         """The points on the Pareto frontier, cheapest first."""
         everybody = chain(self.points, *self.curves)
-        return tuple(sorted((p for p in everybody if p.on_frontier), key=lambda p: (p.spent, p.label)))
+        return tuple(
+            sorted((p for p in everybody if p.on_frontier), key=lambda p: (p.spent, p.label))
+        )
 
 
 def frontier(comparator: PairwiseComparator, ensembles: Sequence[EnsembleOf]) -> Frontier:
-    """Place judges and ensembles on the plot of one subject, and mark those on the Pareto frontier."""
-    # Computed metrics ask no model and have no price: the currency is that of the judges.
+    """Place judges and ensembles on the plot of one subject, and mark the Pareto frontier."""
+    # Computed metrics call no model and have no price, so the judges determine the currency.
     currency = currency_of([data.usage for data in comparator.data if data.judge.models])
     points: list[Point] = []
     left_out = {}
     for data in comparator.data:
-        label, spent = data.judge.label, cost_of(data.usage, currency)
-        agreement = comparator.labelled_sample(data.side).statistic(comparator.subject.metric)
+        label = data.judge.label
+        spent = cost_of(data.usage, currency)
+        agreement = comparator.sample(data.side).statistic(comparator.subject.metric)
         if not len(data.rows):
             left_out[label] = "no verdict"
         elif not len(data.labelled):
@@ -181,10 +206,12 @@ def frontier(comparator: PairwiseComparator, ensembles: Sequence[EnsembleOf]) ->
     places = {point.place for point in chain(points, *curves)}
 
     def marked(point: Point) -> Point:
-        """Mark it unless another point agrees as well for less, or better for as much or less."""
+        """Mark a point unless another one agrees as well for less, or better at no higher cost."""
         own_spent, own_agreement = point.place
         others = places - {point.place}
-        dominated = any(spent <= own_spent and agreement >= own_agreement for spent, agreement in others)
+        dominated = any(
+            spent <= own_spent and agreement >= own_agreement for spent, agreement in others
+        )
         return point._replace(on_frontier=not dominated)
 
     return Frontier(

@@ -1,7 +1,8 @@
-"""Count what happened in debates and how well replies kept to their forms, one judgement after another.
+"""Count events in debates and faults of replies, one judgement after another.
 
-Whose turns changed the score, how often referees give in to each other, whether critics object to wrong scores more
-often than to right ones, which calls belong to which round, and what was wrong with replies.
+The counts answer these questions: whose turns changed the score, how often referees give in to each
+other, whether critics object to wrong scores more often than to right ones, which calls belong to
+which round, and which faults replies had.
 """
 
 from __future__ import annotations
@@ -18,9 +19,17 @@ from typing import Annotated, Literal, cast
 import numpy as np
 
 from ...nodes.models import local_model
-from ...nodes.offline import DISCLOSURE
+from ...nodes.offline import DISCLOSURE, EARLIER_DISCLOSURE
 from ...state.aggregation import winner_by_mean
-from ...state.verdict_warnings import ASKED_AGAIN, COPIED, HEALTH, UNREAD_SAMPLES, VOID_VOTE, kind_of
+from ...state.verdict_warnings import (
+    ASKED_AGAIN,
+    COPIED,
+    HEALTH,
+    NO_VOTE,
+    UNREAD_SAMPLES,
+    VOID_VOTE,
+    kind_of,
+)
 from ..results.evaluation import Mean
 from ..results.results import NumberRows, Result
 from ..statistics.alignment import Floats, Ints, code_count, number_groups, ratio
@@ -32,24 +41,27 @@ from .verdict_columns import Judged, ReadTurn, Value
 JURY = "jury"
 
 RIGHT_WITHIN = 0.5
-"""A score is right if it is the one nearest to the label among whole numbers: labels are means over annotators."""
+"""A score is right if it is the whole number nearest to the label.
+
+Labels are means over annotators.
+"""
 
 close = partial(isclose, rel_tol=1e-9, abs_tol=1e-12)
-"""Tells whether two numbers differ by no more than rounding."""
+"""Whether two numbers differ only by rounding."""
 
 
 def _scalar(value: Value) -> float:
-    """Return a score as it is, and of two scores the first less the second."""
+    """Return a score unchanged; for two scores, the first minus the second."""
     return value[0] - value[1] if isinstance(value, tuple) else value
 
 
 def _judged_by(value: Value) -> Judged:
-    """Return a score as it is, and of two scores the winner."""
+    """Return a score unchanged; for two scores, the winner."""
     return winner_by_mean(value) if isinstance(value, tuple) else value
 
 
 def direction(before: Judged, after: Judged, human: Judged | None) -> Literal[-1, 0, 1]:
-    """Return 1 where a change brought a verdict nearer to the human label, -1 where it took it away, else 0.
+    """Return 1 if a change moved a verdict nearer to the human label, -1 if farther away, else 0.
 
     >>> direction(2.0, 3.0, 4.5), direction(4.0, 5.0, 4.5), direction("1", "2", "1"), direction("tie", "2", "1")
     (1, 0, -1, 0)
@@ -58,20 +70,22 @@ def direction(before: Judged, after: Judged, human: Judged | None) -> Literal[-1
         return 0
     if isinstance(human, str) or isinstance(before, str) or isinstance(after, str):
         return cast("Literal[-1, 0, 1]", (after == human) - (before == human))
-    was, now = abs(before - human), abs(after - human)
+    was = abs(before - human)
+    now = abs(after - human)
     return 0 if close(was, now) else 1 if now < was else -1
 
 
 @dataclass(frozen=True)
 class ScoreChanges:
-    """Counts after which agent's turns the verdict changed.
+    """The number of verdict changes after the turns of each agent.
 
-    The agent is in a debate the Critic (the Scorer revised after its objection) or the tie-breaker; in ChatEval the
-    referee whose own scores changed; in SAMRE and MORE the judge after the defences, and the jury where it overruled
-    the scores.
+    In a debate, the agent is the Critic (the Scorer revised after its objection) or the
+    tie-breaker. In ChatEval it is the referee whose own scores changed. In SAMRE and MORE it is the
+    judge after the defences, or the jury if it overruled the scores.
 
     Attributes:
-        mean_move: on the subject's scale; in comparisons of the gap between both scores. ``None`` for the jury.
+        mean_move: on the subject's scale; in comparisons, the move of the gap between both scores.
+            ``None`` for the jury.
     """
 
     agent: Annotated[str, text_column("agent")]
@@ -94,40 +108,52 @@ class ScoreChangeCounter:
         self._counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
         self._sizes: defaultdict[str, Mean] = defaultdict(Mean)
 
-    def add(self, result: Result, discussions: Iterable[Sequence[ReadTurn]], human: Judged | None) -> None:
-        """Add the discussions of one verdict; ``human`` is its label, if it can be compared with scores."""
+    def add(
+        self, result: Result, discussions: Iterable[Sequence[ReadTurn]], human: Judged | None
+    ) -> None:
+        """Add the discussions of one verdict.
+
+        ``human`` is its label, if it can be compared with scores.
+        """
         for turns in discussions:
-            # An objection changes the next score; every other turn changes the value of its own agent.
+            # An objection changes the next score. Every other turn changes the value of its own
+            # agent.
             objected = any(kind == "objects" for _, kind, _ in turns)
-            for agent, before, after in (_moves_of_verdicts if objected else _moves_between_own_turns)(turns):
+            for agent, before, after in (
+                _moves_of_verdicts if objected else _moves_between_own_turns
+            )(turns):
                 size = None if same(before, after) else abs(_scalar(after) - _scalar(before))
                 self._count(agent, size, direction(_judged_by(before), _judged_by(after), human))
-        # The winner with the jury is compared with the one without: such a change has no size in points.
-        without, voted = result.details.get("w"), result.details.get("jury_winner")
+        # The winner with the jury is compared with the one without it. Such a change has no size in
+        # points.
+        without = result.details.get("w")
+        voted = result.details.get("jury_winner")
         if without is not None and voted is not None and result.winner is not None:
             size = None if without == result.winner else 0.0
             self._count(JURY, size, direction(without, result.winner, human))
 
     def _count(self, agent: str, size: float | None, towards: int) -> None:
-        """Count a turn; ``size`` is that of the change after it, ``None`` where there was none."""
+        """Count a turn; ``size`` is the size of the change after it, ``None`` without a change."""
         self._counts[agent]["turns"] += 1
         if size is not None:
             self._counts[agent].update(helpful=towards > 0, harmful=towards < 0)
             self._sizes[agent].add(size)
 
     def score_changes(self) -> tuple[ScoreChanges, ...]:
-        """Return the counts by agent, the one with the most changes first."""
+        """Return the counts by agent, the agent with the most changes first."""
         changes = []
         for agent, of_agent in self._counts.items():
             turns, *ways = (of_agent[name] for name in ("turns", "helpful", "harmful"))
             sizes = self._sizes[agent]
             mean = None if agent == JURY else sizes.value
             changes.append(ScoreChanges(agent, turns, sizes.count, mean, *ways))
-        return tuple(sorted(changes, key=lambda by_agent: (-by_agent.moves, -by_agent.turns, by_agent.agent)))
+        return tuple(
+            sorted(changes, key=lambda by_agent: (-by_agent.moves, -by_agent.turns, by_agent.agent))
+        )
 
 
 def same(value: Value, other: Value) -> bool:
-    """Tell whether two values differ by no more than rounding.
+    """Whether two values differ only by rounding.
 
     >>> same(0.1 + 0.2, 0.3), same((8.0, 6.0), (6.0, 8.0))
     (True, False)
@@ -138,25 +164,30 @@ def same(value: Value, other: Value) -> bool:
 
 
 def _moves_of_verdicts(turns: Iterable[ReadTurn]) -> Iterator[tuple[str, Value, Value]]:
-    """Yield the turns that could have changed the verdict: the agent, and the values before and after it."""
-    latest, objecting = None, list[str]()
+    """Yield the turns that could have changed the verdict.
+
+    A turn has the agent, and the values before and after it.
+    """
+    latest = None
+    objecting = list[str]()
     for turn, kind, value in turns:
         if kind == "objects":
-            # The value of a Critic's turn is whether it is satisfied: False is an objection.
-            # Several may object side by side.
+            # The value of a Critic's turn is whether it is satisfied, so False is an objection.
+            # Several Critics may object in one round.
             objecting += [turn["agent"]] if turn["value"] is False else []
         elif kind == "decides" and latest is not None and value is not None:
             yield turn["agent"], latest, value
         elif kind in ("scores", "panel") and value is not None:
             if latest is not None:
                 yield from ((agent, latest, value) for agent in objecting)
-            latest, objecting = value, []
+            latest = value
+            objecting = []
 
 
 def _moves_between_own_turns(turns: Iterable[ReadTurn]) -> Iterator[tuple[str, Value, Value]]:
     latest: dict[str, Value] = {}
     for turn, kind, value in turns:
-        # Samples are several answers to one question: none of them moves another.
+        # Samples are several answers to one question, so no sample moves another.
         if value is None or kind not in ("scores", "panel") or "sample" in turn:
             continue
         if turn["agent"] in latest:
@@ -170,14 +201,14 @@ def _path(deviations: Iterable[float]) -> str:
 
 @dataclass(frozen=True)
 class Conformity:
-    """Says whether referees give in to each other, in protocols where several give values in several turns.
+    """How far referees give in to each other, if several give values in several turns.
 
-    Values are scores, in comparisons the gap between both scores.
+    Values are scores; in comparisons, the gap between both scores.
 
     Attributes:
-        n: discussions; a comparison in both orders is two of them.
-        changes: values that differ from the same referee's value before.
-        towards_previous: ``None`` where all answer at the same time.
+        n: discussions; a comparison in both orders has two.
+        changes: values that differ from the same referee's previous value.
+        towards_previous: ``None`` if all answer at the same time.
     """
 
     n: Annotated[int, Column("verdicts")]
@@ -196,10 +227,11 @@ class Conformity:
 
 
 class ConformityCounter:
-    """Counts whether referees' values move towards those of the others.
+    """Counts how often referees' values move towards those of the others.
 
     Args:
-        together: whether all answer at the same time, so that nobody knows the other values of the same turn.
+        together: whether all answer at the same time, so that no referee knows the other values of
+            the same turn.
     """
 
     def __init__(self, together: bool = False) -> None:
@@ -208,7 +240,7 @@ class ConformityCounter:
         self._spreads: list[Mean] = []
 
     def add(self, turns: Iterable[ReadTurn]) -> None:
-        """Add a discussion, if several gave values in it in several turns."""
+        """Add a discussion, if several referees gave values in several turns."""
         # The panel's values in each round that has any, in the order in which they were given.
         by_round: defaultdict[int, dict[str, float]] = defaultdict(dict)
         for turn, kind, value in turns:
@@ -220,33 +252,40 @@ class ConformityCounter:
         self._counts.update(n=1, start_equal=_equal(by_turn[0]), end_equal=_equal(by_turn[-1]))
         self._spreads += [Mean() for _ in by_turn[len(self._spreads) :]]
         for spread, values in zip(self._spreads, by_turn, strict=False):
-            # The deviation of these very referees (n), who are no sample of others.
+            # The population deviation (n), because these referees are not a sample of others.
             spread.add(pstdev(values.values()))
         latest = dict(by_turn[0])
         for values in by_turn[1:]:
-            # Each agent knows all values given before its own, or those of the turn before.
+            # Each agent knows all values given before its own, or only those of the previous turn.
             known = dict(latest)
             for agent, now in values.items():
                 others = [other_value for other, other_value in known.items() if other != agent]
                 if agent in latest and others and not close(now, latest[agent]):
                     step = direction(latest[agent], now, fmean(others))
                     follows = direction(latest[agent], now, others[-1]) > 0
-                    self._counts.update(changes=1, towards=step > 0, away=step < 0, towards_previous=follows)
+                    self._counts.update(
+                        changes=1, towards=step > 0, away=step < 0, towards_previous=follows
+                    )
                 if not self._together:
-                    # Taken out and put in again: a dict keeps the place of a key, and the last one must be who spoke
-                    # last.
+                    # Removed and inserted again, because a dict keeps the place of a key and the
+                    # last one must be the last speaker.
                     known.pop(agent, None)
                     known[agent] = now
-            # In the order in which they last spoke: somebody may have given no value in this round.
-            latest = {agent: value for agent, value in latest.items() if agent not in values} | values
+            # In the order in which they last spoke, because a referee may have given no value in
+            # this round.
+            latest = {
+                agent: value for agent, value in latest.items() if agent not in values
+            } | values
 
     def conformity(self, clusters: Ints) -> Conformity | None:
-        """Return what was counted; ``None`` where there was no such discussion.
+        """Return the counts; ``None`` without such a discussion.
 
         Args:
-            clusters: of each verdict, what it was drawn with.
+            clusters: for each verdict, the cluster with which it is resampled.
         """
-        n, changes, towards, away = (self._counts[name] for name in ("n", "changes", "towards", "away"))
+        n, changes, towards, away = (
+            self._counts[name] for name in ("n", "changes", "towards", "away")
+        )
         if not n:
             return None
         return Conformity(
@@ -269,14 +308,14 @@ def _equal(values: Mapping[str, float]) -> bool:
 
 @dataclass(frozen=True)
 class Objections:
-    """Compares how often critics object to scores that were right and to scores that were wrong.
+    """How often critics object to right scores and to wrong scores.
 
-    A score of a comparison is right if it prefers the label's answer. A critic that objects to everything, or by
-    chance, has a difference of 0.
+    A score of a comparison is right if it prefers the label's answer. A critic that objects to
+    everything, or at random, has a difference of 0.
 
     Attributes:
-        right, wrong: scores that critics were shown, by their distance from the label.
-        difference: the share of wrong scores less that of right ones that they objected to.
+        right, wrong: the scores that critics were shown, by their distance from the label.
+        difference: the share of objections to wrong scores minus that to right scores.
     """
 
     wrong: Annotated[int, Column("wrong scores")]
@@ -290,7 +329,7 @@ class Objections:
 
 
 class ObjectionCounter:
-    """Collects of each score that a critic was shown whether it was right, and whether the critic objected."""
+    """Collects whether each score shown to a critic was right, and whether the critic objected."""
 
     def __init__(self) -> None:
         self._shown = NumberRows(right="?", objected="?", cluster="q")
@@ -308,14 +347,14 @@ class ObjectionCounter:
                 self._shown.add(right, not turn["value"], cluster)
 
     def objections(self, resampling: Resampling) -> Objections | None:
-        """Return what was counted; ``None`` where critics were not shown both right and wrong scores."""
+        """Return the counts; ``None`` unless critics were shown both right and wrong scores."""
         shown = self._shown.table()
         right, objected, clusters = (shown[field] for field in ("right", "objected", "cluster"))
         if not right.any() or right.all():
             return None
         clusters = number_groups(clusters)
         count = code_count(clusters)
-        # Of each cluster: wrong scores, those objected to, right scores, those objected to.
+        # For each cluster: wrong scores, objections to them, right scores, objections to them.
         kinds = (~right, ~right & objected, right, right & objected)
         sums = np.stack([np.bincount(clusters, rows) for rows in kinds], axis=1)
 
@@ -323,13 +362,18 @@ class ObjectionCounter:
             wrong, to_wrong, of_right, to_right = (weights @ sums).T
             return ratio(to_wrong, wrong) - ratio(to_right, of_right)
 
-        to_wrong, to_right = (share_of_rows(objected[of], clusters[of], resampling) for of in (~right, right))
+        to_wrong, to_right = (
+            share_of_rows(objected[of], clusters[of], resampling) for of in (~right, right)
+        )
         apart = resampling.statistic(count, difference, bounded=True)
         return Objections(int((~right).sum()), to_wrong, int(right.sum()), to_right, apart)
 
 
 class CallsByRound:
-    """Adds up model calls round by round; those who decide at the very end (tie-breaker, jury) are not of a round."""
+    """Adds up model calls by round.
+
+    The tie-breaker and the jury decide at the very end and belong to no round.
+    """
 
     def __init__(self) -> None:
         self._first: int | None = None
@@ -344,16 +388,21 @@ class CallsByRound:
                 continue
             self._calls[turn["round"]] += turn["calls"]
             if kind in ("scores", "panel") and value is not None:
-                self._first = turn["round"] if self._first is None else min(self._first, turn["round"])
+                self._first = (
+                    turn["round"] if self._first is None else min(self._first, turn["round"])
+                )
 
     def up_to(self, entry: int, verdicts: int) -> float | None:
-        """Return the calls a verdict up to the round of this entry of ``score_by_round``, from 0; ``None`` if unknown.
+        """Return the calls for a verdict up to the round of this entry of ``score_by_round``.
 
-        It is unknown without transcripts, and in a cascade, whose two protocols count their rounds each by itself.
+        Entries are numbered from 0. The result is ``None`` if it is unknown.
+
+        It is unknown without transcripts, and in a cascade, whose two protocols number their rounds
+        separately.
         """
         if self._first is None or self._mixed:
             return None
-        # The first entry belongs to the first round with a score, which need not be round 1.
+        # The first entry belongs to the first round with a score, which may be later than round 1.
         last = self._first + entry
         return sum(calls for round, calls in self._calls.items() if round <= last) / verdicts
 
@@ -364,10 +413,10 @@ def _by_number(reasons: Mapping[str, int]) -> str:
 
 @dataclass(frozen=True)
 class Replies:
-    """Says how well the models kept to their forms.
+    """How well the replies of models follow the required forms.
 
     Attributes:
-        warnings: every kind of warning with the judgements that carry it, disclosures left out.
+        warnings: every kind of warning with the number of its judgements, without disclosures.
     """
 
     repaired: Annotated[int, Column("repaired")]
@@ -380,12 +429,14 @@ class Replies:
     """judgements without a verdict"""
     reasons: Annotated[Mapping[str, int], text_column("reason", of=_by_number)]
     """first words of each reason, and how often"""
-    health: Annotated[Mapping[str, int], text_column("warnings", of=counts)] = field(default_factory=dict)
+    health: Annotated[Mapping[str, int], text_column("warnings", of=counts)] = field(
+        default_factory=dict
+    )
     """judgements in which agents did not work as intended"""
     warnings: Mapping[str, int] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
-        """Whether any reply departed from its form."""
+        """Return whether any reply has a fault."""
         return bool(self.repaired or self.unread or self.failed or self.copied or self.health)
 
 
@@ -398,12 +449,14 @@ class ReplyCounter:
         self._warnings: Counter[str] = Counter()
 
     def add(self, result: Result) -> None:
-        """Count one judgement's warnings, or why it has no verdict."""
-        warnings = (text for text in result.warnings if text not in (DISCLOSURE, local_model.DISCLOSURE))
+        """Count one judgement's warnings, or the reason for a missing verdict."""
+        disclosures = (DISCLOSURE, EARLIER_DISCLOSURE, local_model.DISCLOSURE)
+        warnings = (text for text in result.warnings if text not in disclosures)
         kinds = set(map(kind, warnings))
-        # Sorted, since a set of texts has another order in each process, and equal counts come in order of occurrence.
+        # Sorted, because a set of texts has a different order in each process, and equal counts are
+        # listed in order of occurrence.
         self._warnings.update(sorted(kinds))
-        self._unread += bool(kinds & {UNREAD_SAMPLES.label, VOID_VOTE.label})
+        self._unread += bool(kinds & {UNREAD_SAMPLES.label, VOID_VOTE.label, NO_VOTE.label})
         if result.status == "failed":
             self._reasons[reason(result.error or "no reason given")] += 1
 
@@ -415,30 +468,32 @@ class ReplyCounter:
             copied=self._warnings[COPIED.label],
             failed=self._reasons.total(),
             reasons=dict(self._reasons.most_common()),
-            health={of.label: self._warnings[of.label] for of in HEALTH if self._warnings[of.label]},
+            health={
+                of.label: self._warnings[of.label] for of in HEALTH if self._warnings[of.label]
+            },
             warnings=dict(self._warnings.most_common()),
         )
 
 
 _AGENT = re.compile(r"^\w+, round \d+: ")
-"""What stands in front of a warning or an error: the agent and the round."""
+"""The prefix of a warning or an error: the agent and the round."""
 
 
 def kind(warning: str) -> str:
-    """Return what a warning is about, without agent and round.
+    """Return the subject of a warning, without agent and round.
 
     >>> kind("critic, round 2: the reply was asked for again 1 time(s)")
     'reply asked for again'
     >>> kind("judge, round 12: the criteria add up to 80")
     'the criteria add up to #'
     """
-    # With # for each number (80, 3.5), so that like warnings count as one.
+    # With # for each number (80, 3.5), so that similar warnings are counted together.
     known = kind_of(warning)
     return known.label if known else re.sub(r"\d+(\.\d+)?", "#", _AGENT.sub("", warning))
 
 
 def reason(error: str) -> str:
-    """Return the first words of why there is no verdict, without agent and round.
+    """Return the first words of the reason for a missing verdict, without agent and round.
 
     >>> reason("scorer, round 1: No score in the reply. Raw reply: 'x'")
     'No score in the reply.'

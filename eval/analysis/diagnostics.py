@@ -1,4 +1,4 @@
-"""Tell what the debates did: how verdicts changed, round by round, and whether the order of answers decided."""
+"""Diagnose debates: changed verdicts, agreement by round, and the effect of the answers' order."""
 
 from __future__ import annotations
 
@@ -6,38 +6,44 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from statistics import fmean
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..results.evaluation import Overview
+from ..results.placebo import may_vary
 from ..statistics.resampling import Resampling, Statistic, mean_statistic
 from ..statistics.sample import paired_difference
-from ..statistics.significance import sign_test
+from ..statistics.significance import clustered_sign_test, sign_test
 from ..statistics.tie_policy import TOWARDS_FIRST
 from ..tables.grid import Column, counts, share_column, text_column
 from .debate_counters import Conformity, Objections, Replies, ScoreChanges
 from .leanings import LengthBias, length_bias
 from .loading import JudgeAspectData
-from .verdict_columns import directions, distances, moved, sample
+from .verdict_columns import Verdicts, directions, distances, moved, sample
 
 MOST = 40
-"""The most rounds that are looked at."""
+"""The maximum number of rounds to analyse."""
 
 
 @dataclass(frozen=True)
 class Changes:
-    """Says how often talking changed verdicts, from the first to the last, and whether for the better.
+    """How often debate changed the first verdict, and whether for the better.
 
-    A changed score is helpful if it ends nearer to the label, harmful if it ends farther away, and neither at equal
-    distance. In comparisons the winner counts: helpful is from wrong to right, harmful from right to wrong.
+    A changed score is helpful if it ends nearer to the label, harmful if it ends farther away, and
+    neither at equal distance. In comparisons the winner counts: helpful is from wrong to right,
+    harmful from right to wrong.
 
     Attributes:
-        n: verdicts with a first one to compare with.
-        changed: those that ended elsewhere than they began; ``moved`` is their share.
-        labelled: changed verdicts with a label: the sum of ``helpful``, ``harmful`` and ``neither``.
-        error: ``None`` in comparisons, where a verdict is right or wrong.
-        up, down: scores that rose and fell; in comparisons, winners that went to answer 1 and to answer 2.
+        n: verdicts with an earlier one to compare with.
+        changed: verdicts that differ from the first one; ``moved`` is their share.
+        labelled: changed verdicts with a label: the sum of ``helpful``, ``harmful`` and
+            ``neither``.
+        error: ``None`` in comparisons, because a verdict is right or wrong.
+        up, down: scores that rose and fell; in comparisons, winners that changed towards answer 1
+            and towards answer 2.
+        placebo, effect, p_effect: ``None`` without repeats. See ``Placebo``.
     """
 
     n: Annotated[int, Column("verdicts")]
@@ -57,21 +63,29 @@ class Changes:
     down: Annotated[int, Column("down")]
     changed: int
     labelled: int
+    placebo: Annotated[Statistic | None, share_column("placebo")] = None
+    """first verdicts that differ between two repeats of an item, with no discussion between them"""
+    effect: Annotated[Statistic | None, share_column("effect")] = None
+    """changed minus placebo, over pairs of repeats"""
+    p_effect: Annotated[float | None, Column("p of effect", form="p")] = None
+    """sign test over groups"""
 
 
 @dataclass(frozen=True)
 class Round:
-    """Holds the agreement if every debate had ended after this round; debates that were over keep their last score.
+    """The agreement if every debate had ended after this round.
 
     Attributes:
-        round: 0 is the first score (in protocols that score after a round of talk first: that round); it is the place
-            in ``score_by_round``.
+        round: 0 is the first score. In protocols that first score after a round of talk, it is that
+            round. The number is the place in ``score_by_round``. Debates that have ended keep their
+            last score.
         agreement: in the subject's leading metric.
         gain: ``None`` for the first round; its interval comes from paired resamples.
         calls: ``None`` if they cannot be assigned to rounds.
         error: ``None`` if scores and labels are not on one scale.
-        final: whether it is no round of talk, but what a tie-breaker, a jury, a vote or a mean over rounds made of
-            the last one. There is such an entry only where it differs from the last round.
+        final: whether this is the result of a tie-breaker, a jury, a vote or a mean over rounds
+            instead of a round of talk. There is such an entry only if it differs from the last
+            round.
     """
 
     round: Annotated[int, Column("round")]
@@ -97,10 +111,12 @@ class Round:
 
 @dataclass(frozen=True)
 class Positions:
-    """Says whether the order of two answers decides. Winners are counted over all orders in which they were shown.
+    """The effect of the order of two answers.
+
+    Winners are counted over all orders in which they were shown.
 
     Attributes:
-        n: verdicts that were made in both orders.
+        n: verdicts made in both orders.
         consistent: ``None`` if every verdict was made in one order.
     """
 
@@ -116,7 +132,10 @@ class Positions:
 
 @dataclass(frozen=True)
 class Spending:
-    """Says how long debates were. Counts by number rise, those by reason begin with the most frequent."""
+    """The length of debates.
+
+    Counts by number are in ascending order; counts by reason begin with the most frequent.
+    """
 
     mean_rounds: Annotated[float | None, Column("rounds", digits=2)]
     """per verdict"""
@@ -130,14 +149,14 @@ class Spending:
 
 
 def spending(of: Overview) -> Spending:
-    """Return the rounds, calls and ends of all judgements."""
+    """Return the rounds, calls and stop reasons of all judgements."""
     ends = Counter[str]()
     for reason, verdicts in of.stop_reasons.items():
         ends[reason or "complete"] += verdicts
     return Spending(
         mean_rounds=of.rounds.value,
         mean_calls=of.calls.value,
-        # The stop reason of debates that nothing else ended.
+        # The stop reason of debates that ended for no other reason.
         unresolved=ends["max_rounds"] / of.judged if of.judged else None,
         rounds=dict(sorted(of.rounds.items())),
         stop_reasons=dict(ends.most_common()),
@@ -146,24 +165,31 @@ def spending(of: Overview) -> Spending:
 
 
 def changes(data: JudgeAspectData, resampling: Resampling) -> Changes | None:
-    """Count how one judge's verdicts on a subject changed; ``None`` where nobody talked, so that none could."""
-    rows = data.rows.take(data.rows.path_count > 0)
+    """Count how one judge's verdicts on a subject changed; ``None`` without debates."""
+    rows = data.rows.take(data.rows.path_count > 0).in_order()
     if not data.debates or not len(rows):
         return None
-    first, last, winners = rows.after(0), rows.judged, rows.winners
+    first = rows.after(0)
+    last = rows.judged
+    winners = rows.winners
     changed = moved(first, last, winners)
     comparable = changed & rows.labelled & data.distances
-    ways = Counter(directions(first[comparable], last[comparable], rows.human[comparable], winners).tolist())
-    # Verdicts that were elsewhere after some round, wherever they ended.
-    on_the_way = np.any([moved(first, rows.after(entry), winners) for entry in range(rows.rounds)], axis=0)
+    ways = Counter(
+        directions(first[comparable], last[comparable], rows.human[comparable], winners).tolist()
+    )
+    # Verdicts that differed after some round, whatever they were in the end.
+    on_the_way = np.any(
+        [moved(first, rows.after(entry), winners) for entry in range(rows.rounds)], axis=0
+    )
     error = None
     if not winners and data.distances and rows.labelled.any():
         farther = np.abs(last - rows.human) - np.abs(first - rows.human)
         error = mean_statistic(farther[rows.labelled], rows.clusters[rows.labelled], resampling)
     if winners:
-        # A winner rises towards answer 1: from answer 2 over a tie.
+        # A winner rises towards answer 1: from answer 2 via a tie.
         first, last = (TOWARDS_FIRST[codes.astype(np.intp)] for codes in (first, last))
     rise = (last - first)[changed]
+    placebo = _placebo(rows, changed, resampling)
     return Changes(
         n=len(rows),
         changed=int(changed.sum()),
@@ -177,29 +203,80 @@ def changes(data: JudgeAspectData, resampling: Resampling) -> Changes | None:
         error=error,
         up=int((rise > 0).sum()),
         down=int((rise < 0).sum()),
+        placebo=placebo.moved if placebo else None,
+        effect=placebo.effect if placebo else None,
+        p_effect=placebo.p if placebo else None,
+    )
+
+
+class Placebo(NamedTuple):
+    """How often resampling alone changes the first verdict, and how often debate changes it more.
+
+    Repeats of an item are independent debates. If a discussion only draws the verdict again, the
+    last verdict of a debate and the first verdict of another debate are exchangeable: each differs
+    equally often from the first verdict of the debate. Each repeat belongs to one pair at most, so
+    the sign test is exact (Fisher 1935, The design of experiments, section 21).
+
+    Attributes:
+        moved: the share of first verdicts that differ from those of the other repeat.
+        effect: the share of last verdicts that differ from the first ones, minus ``moved``.
+        p: two-sided; ``None`` for too few groups.
+    """
+
+    moved: Statistic
+    effect: Statistic
+    p: float | None
+
+
+def _placebo(rows: Verdicts, changed: NDArray[np.bool_], how: Resampling) -> Placebo | None:
+    """Compare debates with their own repeats; ``None`` without repeats."""
+    # Rows are sorted by item and repeat.
+    starts = np.flatnonzero(np.diff(rows.item, prepend=-1))
+    sizes = np.diff(starts, append=len(rows))
+    place = np.arange(len(rows)) - np.repeat(starts, sizes)
+    last = np.repeat(sizes, sizes) - 1
+    pairs = np.flatnonzero((place % 2 == 0) & (place < last))
+    if not len(pairs):
+        return None
+    first = rows.after(0)
+    redrawn = moved(first[pairs], first[pairs + 1], rows.winners)
+    excess = changed[pairs].astype(int) - redrawn
+    clusters = rows.clusters[pairs]
+    return Placebo(
+        mean_statistic(redrawn, clusters, how),
+        mean_statistic(excess, clusters, how),
+        clustered_sign_test(excess, clusters),
     )
 
 
 def rounds(data: JudgeAspectData, resampling: Resampling) -> Iterator[Round]:
-    """Yield the agreement after each round, then that of the final verdicts if it differs; nothing without debates."""
+    """Yield the agreement after each round, then that of the final verdicts if it differs.
+
+    Yield nothing without debates.
+    """
     rows = data.labelled.take(data.labelled.path_count > 0)
     if not data.debates or not len(rows):
         return
-    calls, verdicts, count = data.calls_by_round, len(data.rows), min(MOST, rows.rounds)
-    # How all verdicts stood after each round; a debate that ended earlier stays at its last entry.
+    calls = data.calls_by_round
+    verdicts = len(data.rows)
+    count = min(MOST, rows.rounds)
+    # The verdicts after each round; a debate that ended earlier keeps its last entry.
     stages = [
         (rows.after(entry), int((rows.path_count > entry).sum()), calls.up_to(entry, verdicts))
         for entry in range(count)
     ]
-    # A tie-breaker or a jury may have decided otherwise than the last round.
+    # A tie-breaker or a jury may have overruled the last round.
     if moved(stages[-1][0], rows.judged, rows.winners).any():
         stages.append((rows.judged, len(rows), data.rows.usage_totals.calls_each))
-    measure, comparable = data.subject.metric, data.distances
+    measure = data.subject.metric
+    comparable = data.distances
     samples = [sample(data.subject, rows, resampling, judged) for judged, *_ in stages]
     for number, (now, (judged, active, calls_now)) in enumerate(zip(samples, stages, strict=True)):
-        # The first round is held against itself: it changed nothing.
+        # The first round is compared with itself, so its gain is zero.
         was, _, calls_before = stages[max(0, number - 1)]
-        gain = paired_difference([(now, samples[number - 1])], measure).difference if number else None
+        gain = (
+            paired_difference([(now, samples[number - 1])], measure).difference if number else None
+        )
         taken = None if calls_now is None or calls_before is None else calls_now - calls_before
         ways = directions(was, judged, rows.human, rows.winners) if comparable else np.zeros(0)
         yield Round(
@@ -212,28 +289,33 @@ def rounds(data: JudgeAspectData, resampling: Resampling) -> Iterator[Round]:
             changed=int(moved(was, judged, rows.winners).sum()),
             helpful=int((ways == 1).sum()),
             harmful=int((ways == -1).sum()),
-            error=fmean(distances(judged, rows.human, rows.winners).tolist()) if comparable else None,
+            error=fmean(distances(judged, rows.human, rows.winners).tolist())
+            if comparable
+            else None,
             final=number == count,
         )
 
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """Holds what one judge's debates did on one subject. ``None`` and empty stand for what does not exist.
+    """The diagnostics of one judge's debates on one subject.
+
+    ``None`` and empty values mean that a figure does not exist.
 
     Attributes:
         judge, subject: their labels.
-        measure: in which ``rounds`` are given: ``spearman`` or ``accuracy``.
-        changes: ``None`` where every verdict has one score only.
-        rounds: empty likewise.
-        score_changes: by agent, who moved most first.
-        conformity: of referees who give values in several turns.
-        objections: of critics, to wrong and to right scores.
+        measure: the metric of ``rounds``: ``spearman`` or ``accuracy``.
+        changes: ``None`` if every verdict has only one score.
+        rounds: empty in the same case.
+        score_changes: by agent, the one with the most changes first.
+        conformity: for referees that give values in several turns.
+        objections: by critics, to wrong and to right scores.
         spending: rounds and calls.
-        positions: of comparisons.
-        length: ``None`` where results hold no lengths.
-        replies: how well models kept to their forms.
-        notes: what a reader should know.
+        positions: for comparisons.
+        length: ``None`` if results have no lengths.
+        replies: how well replies follow the required forms.
+        notes: the notes for readers.
+        varies: whether the judge may give another verdict when it judges again.
     """
 
     judge: str
@@ -249,10 +331,11 @@ class Diagnosis:
     replies: Replies
     objections: Objections | None = None
     notes: tuple[str, ...] = ()
+    varies: bool = False
 
 
 def diagnose(data: JudgeAspectData, resampling: Resampling) -> Diagnosis:
-    """Compute what one judge's debates did on one subject."""
+    """Compute the diagnostics of one judge's debates on one subject."""
     return Diagnosis(
         judge=data.judge.label,
         subject=data.subject.label,
@@ -267,16 +350,24 @@ def diagnose(data: JudgeAspectData, resampling: Resampling) -> Diagnosis:
         length=length_bias(data, resampling),
         replies=data.replies.replies(),
         notes=tuple(_notes(data)),
+        varies=may_vary(data.judge.manifest, data.judge.protocol),
     )
 
 
 def _positions(data: JudgeAspectData, resampling: Resampling) -> Positions | None:
     if data.subject.kind != "compare" or not len(data.rows):
         return None
-    places, both = data.places, data.orders.table()
-    consistent = mean_statistic(both["consistent"], both["cluster"], resampling) if len(both) else None
-    first, second, ties = places["first"], places["second"], places["tie"]
-    return Positions(len(both), consistent, first, second, ties, sign_test(first, second, data.rows.clusters))
+    places = data.places
+    both = data.orders.table()
+    consistent = (
+        mean_statistic(both["consistent"], both["cluster"], resampling) if len(both) else None
+    )
+    first = places["first"]
+    second = places["second"]
+    ties = places["tie"]
+    return Positions(
+        len(both), consistent, first, second, ties, sign_test(first, second, data.rows.clusters)
+    )
 
 
 def _notes(data: JudgeAspectData) -> Iterator[str]:
@@ -289,4 +380,8 @@ def _notes(data: JudgeAspectData) -> Iterator[str]:
     if not len(data.labelled) and len(data.rows):
         yield "no verdict has a label, so agreement and errors are left out"
     if not len(data.rows):
-        yield f"no verdict: {data.failed} judgements failed" if data.failed else "nothing was judged yet"
+        yield (
+            f"no verdict: {data.failed} judgements failed"
+            if data.failed
+            else "nothing was judged yet"
+        )

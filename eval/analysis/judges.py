@@ -1,12 +1,13 @@
-"""Define who is compared and on what: each protocol of each run is a judge, each aspect of a dataset a subject.
+"""Define judges and subjects: a judge is a protocol of a run, a subject an aspect of a dataset.
 
-Judges are labelled as short as tells them apart, and the same on each dataset that they judged.
+Judge labels are as short as possible while unique, and the same on each dataset.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -21,20 +22,23 @@ from ..tables import Column
 
 @dataclass(frozen=True)
 class Subject:
-    """Names what judges can be compared on: one aspect of one dataset, or its preferences.
+    """A subject on which judges are compared: one aspect of one dataset, or its preferences.
 
     Attributes:
-        label: its unique name in this study: the aspect, or ``preference``; with the
-            dataset before it (``summeval: coherence``) where two datasets of the study have an aspect of this name.
-        data: the dataset's name.
-        digest: of the dataset's content; the same aspect of another dataset is another subject.
+        label: its unique name in this study: the aspect, or ``preference``. If two datasets of the
+            study have an aspect with this name, the dataset comes first (``summeval: coherence``).
+        data: the dataset's name; if datasets have the same name, with a distinguishing addition.
+        digest: the digest of the dataset's content; the same aspect of another dataset is another
+            subject.
         aspect: its name; ``None`` for preferences.
         kind: ``score`` or ``compare``.
-        low, high: the ends of its scale; ``None`` where the run did not record them.
-        labels: who made the labels: ``people``, ``construction`` or ``none``.
-        rule: how a preference is compared with them where they tie.
-        metric: the metric that judges are ranked by (``leading_metric``), unless the user named another one.
-        labels_differ: whether there are two labels that differ; with one value alone, or none, nothing can agree.
+        low, high: the ends of its scale; ``None`` if the run did not record them.
+        labels: the origin of the labels: ``people``, ``construction`` or ``none``.
+        rule: how a preference is compared with labels that tie.
+        metric: the metric that ranks judges (``leading_metric``, unless the user names another
+            one).
+        labels_differ: whether there are two different labels. With a single value, or none, nothing
+            can agree.
     """
 
     label: str
@@ -52,22 +56,23 @@ class Subject:
 
 @dataclass(frozen=True)
 class Judge:
-    """Describes one protocol of one run.
+    """One protocol of one run.
 
     Attributes:
-        label: its unique name in this study: the protocol; with its run's folder
-            (``debate (runs/n2)``) where several runs have that protocol.
-        protocol: its name; a metric's name where no model judged.
-        folder: where its run is.
-        signature: one line with every setting that changes a number.
-        models: role to model; empty of a computed metric, for which no model was asked.
-        note: a disclosure for the head of every table about it (the offline judge's), if any.
-        data, digest: the dataset's name, and its content's digest.
+        label: its unique name in this study: the protocol. If several runs have that protocol, the
+            run's folder follows (``debate (runs/n2)``).
+        protocol: its name; a metric's name if no model judged.
+        folder: the folder of its run.
+        signature: one line with every setting that affects a number.
+        models: role to model; empty for a computed metric, which calls no model.
+        note: a disclosure for every table with this judge (the offline judge's), if any.
+        data, digest: the dataset's name, and the digest of its content.
         subjects: labels of the subjects that it judged, in the order in which they occur.
-        wanted: judgements the run was to make.
-        judged, failed, missing: judgements with a verdict, without one, and those that the run did not reach.
-        usage: of all judgements, failed ones included.
-        left_out: items that were not to be judged, by reason.
+        wanted: the number of judgements that the run was to make.
+        judged, failed, missing: judgements with a verdict, without one, and those that the run has
+            not reached.
+        usage: the usage of all judgements, including failed ones.
+        left_out: the number of items excluded from judging, by reason.
     """
 
     label: str
@@ -91,13 +96,19 @@ class Judge:
 
 
 _OF_DATA = ("protocol", "data", "rule", "columns", "sample", "aspects")
-"""The parts of a signature that say nothing of the judge: its protocol begins the label anyway."""
+"""The parts of a signature that do not describe the judge.
+
+The label begins with the protocol anyway.
+"""
 _FIRST = ("models", "replies")
-"""The parts that are tried first, since they say most."""
+"""The most informative parts, which are tried first."""
 
 
 class Labelled(NamedTuple):
-    """Holds what a judge is told by; without a folder and a dataset it stands for a method, whatever run it is of."""
+    """The properties that distinguish a judge.
+
+    Without a folder and a dataset, they describe a method in any run.
+    """
 
     protocol: str
     signature: str
@@ -106,34 +117,43 @@ class Labelled(NamedTuple):
 
 
 def judge_labels(judges: Sequence[Labelled]) -> list[str]:
-    """Label each judge by its protocol; where that is not enough, with the model and the settings that tell it apart.
+    """Label each judge by its protocol, and with distinguishing models and settings if needed.
 
-    Equal models and settings on two datasets are one judge, and have one label. Two runs of them on one dataset have
-    the name of the run's folder, or a number, never its path.
+    Equal models and settings on two datasets are one judge with one label. Two such runs on one
+    dataset are labelled with the name of the run's folder, or a number, but never with its path.
     """
-    parts, named = [], []
+    parts = []
+    named = []
     for judge in judges:
-        of_judge = [part for part in signature_parts(judge.signature).items() if part[0] not in _OF_DATA]
+        of_judge = [
+            part for part in signature_parts(judge.signature).items() if part[0] not in _OF_DATA
+        ]
         parts.append(dict(sorted(of_judge, key=lambda part: part[0] not in _FIRST)))
     for judge, own in zip(judges, parts, strict=True):
-        rivals = [other for of, other in zip(judges, parts, strict=True) if of.protocol == judge.protocol]
-        words = ", ".join(_word(key, own[key]) for key in _telling(rivals) if key in own)
+        rivals = [
+            other for of, other in zip(judges, parts, strict=True) if of.protocol == judge.protocol
+        ]
+        values = {key: {other[key] for other in rivals if key in other} for key in own}
+        words = ", ".join(
+            _word(key, own[key], values[key]) for key in _telling(rivals) if key in own
+        )
         named.append((judge.protocol, words))
     runs = Counter(zip((judge.digest for judge in judges), named, strict=True))
-    labels, taken = [], Counter[tuple[str, str]]()
+    labels = []
+    taken = Counter[tuple[str, str]]()
     for judge, (protocol, words) in zip(judges, named, strict=True):
         run = judge.folder.name if runs[judge.digest, (protocol, words)] > 1 else ""
         about = ", ".join(filter(None, (words, run)))
         label = f"{protocol} ({about})" if about else protocol
         taken[judge.digest, label] += 1
-        # Two folders of one name are left: where they lie is nobody's business.
+        # Two folders with one name remain. Their paths are private.
         again = taken[judge.digest, label]
         labels.append(f"{label} #{again}" if again > 1 else label)
     return labels
 
 
 def _telling(rivals: Sequence[Mapping[str, str]]) -> list[str]:
-    """Return the parts that tell judges of one protocol apart; none that tells no more than those before it."""
+    """Return the parts that distinguish judges of one protocol, without redundant ones."""
     telling: list[str] = []
     for key in dict.fromkeys(key for parts in rivals for key in parts):
         with_key = {tuple(parts.get(name) for name in (*telling, key)) for parts in rivals}
@@ -142,13 +162,19 @@ def _telling(rivals: Sequence[Mapping[str, str]]) -> list[str]:
     return telling
 
 
-def _word(key: str, value: str) -> str:
+def _word(key: str, value: str, values: Collection[str] = ()) -> str:
     """Write a part in a label: a model without its provider, a setting with its name.
 
-    >>> _word("models", "*=openai:gpt-4o-mini"), _word("n", "2")
+    A model's parameters are left out if the rivals' models, which are among the ``values``, differ
+    without them.
+
+    >>> _word("models", "*=openai:gpt-4o-mini?temperature=0.0"), _word("n", "2")
     ('gpt-4o-mini', 'n=2')
     """
     if key != "models":
         return f"{key}={value}"
+    bare = {re.sub(r"\?[^,]*", "", other) for other in (value, *values)}
+    if len(bare) == len({value, *values}):
+        value = re.sub(r"\?[^,]*", "", value)
     of_all_roles = value.startswith("*=") and "," not in value
     return value.removeprefix("*=").split(":", 1)[-1] if of_all_roles else value

@@ -1,9 +1,10 @@
-"""Compare the courtroom protocols' gaps between the scores of two answers, and test the theory on a run's own data.
+"""Compare the score gaps of the courtroom protocols, and test the theory on a run's own data.
 
-The paper (appendices A and B) assumes that the gap after i rounds, in w of which it grew, follows Beta(alpha + w,
-beta + i - w); that what an aggregator makes of a team's defences is worth at least as much as the best of them
-(Theorem 2); that several advocates widen the gap towards the answer that is ahead anyway (Theorem 1); and that gaps
-grow with the rounds (Theorem 3). It tests none of these.
+A gap is the distance between the scores of two answers. The paper (appendices A and B) makes these
+assumptions without testing them: the gap after i rounds, in w of which it grew, follows Beta(alpha
++ w, beta + i - w). An aggregate of a team's defences is worth at least as much as the best of them
+(Theorem 2). Several advocates widen the gap towards the answer that leads anyway (Theorem 1). Gaps
+grow with the rounds (Theorem 3).
 """
 
 from __future__ import annotations
@@ -19,9 +20,11 @@ import numpy as np
 from ...state.errors import UsageError
 from ..statistics.alignment import Floats, Ints, Reasons
 from ..statistics.resampling import Resampling, Statistic
+from ..statistics.significance import LEVEL, holm
 from ..tables import Column, text_column
 from .comparison import PairwiseComparator
 from .gap_analysis import (
+    HOLM,
     FinalGap,
     RoundOfGaps,
     RoundsNeeded,
@@ -35,23 +38,26 @@ from .gap_analysis import (
 from .judges import Subject
 from .verdict_columns import Booleans, Verdicts
 
-LOW, HIGH = 6.0, 120.0
+LOW = 6.0
+HIGH = 120.0
 """The ends of the totals of MORE, SAMRE and baseline: six criteria, 1 to 20 each."""
 
-Outcome = Literal["holds", "refuted", "cannot be told"]
+Outcome = Literal["holds", "refuted", "undecided"]
 
 
 class PredictedGap(NamedTuple):
-    """Sets the gap that the fitted model predicts after a round beside the one that was observed.
+    """The gap after a round: the prediction of the fitted model, and the observed gap.
 
     Attributes:
-        judge: whose debates these are.
-        alpha, beta: of the prior that makes the observed gaps most likely, one for all rounds.
+        judge: the judge of these debates.
+        alpha, beta: the prior with the highest likelihood of the observed gaps, one for all rounds.
         round: from 1.
-        n: debates that lasted this long.
+        n: the number of debates with this round.
         observed: the mean gap, as a share of the widest possible one.
         predicted: the model's mean.
-        excess: observed less predicted, debate by debate: the model fits if its interval holds 0.
+        excess: observed minus predicted, debate by debate; about 0 if the model fits.
+        p: two-sided, over groups, for an excess of 0; ``None`` for too few groups.
+        adjusted: ``p`` after Holm's correction over all tests of the score gap on this subject.
     """
 
     judge: Annotated[str, text_column("judge")]
@@ -62,57 +68,67 @@ class PredictedGap(NamedTuple):
     observed: Annotated[Statistic, Column("observed gap")]
     predicted: Annotated[float, Column("predicted")]
     excess: Annotated[Statistic, Column("observed - predicted")]
+    p: Annotated[float | None, Column("p", form="p")] = None
+    """two-sided, over groups: whether observed - predicted is 0"""
+    adjusted: Annotated[float | None, Column("p (Holm)", form="p", about=HOLM)] = None
 
 
 class Premise(NamedTuple):
-    """Says whether a premise of the paper holds on the data of a study.
+    """A premise of the paper, tested on the data of a study.
 
     Attributes:
-        claim: the premise, with the judges that it was tested on.
-        n: debates, or pairs of them on one item.
-        figure: above 0 where the premise holds, as a share of the scale of scores.
+        claim: the premise, with the judges of the test.
+        n: the number of debates, or of pairs of them on one item.
+        figure: above 0 if the premise holds, as a share of the scale of scores.
+        p: two-sided, over groups, for a figure of 0; ``None`` for too few groups.
+        adjusted: ``p`` after Holm's correction over all tests of the score gap on this subject.
     """
 
     claim: Annotated[str, text_column("premise")]
     n: Annotated[int, Column("cases")]
     figure: Annotated[Statistic, Column("figure")]
     """above 0: the premise holds; a share of the scale"""
+    p: Annotated[float | None, Column("p", form="p")] = None
+    """two-sided, over groups: whether the figure is 0"""
+    adjusted: Annotated[float | None, Column("p (Holm)", form="p", about=HOLM)] = None
 
     @property
     def outcome(self) -> Outcome:
-        """What the interval says; one that holds 0, or is not there, tells nothing."""
-        low, high = self.figure.low, self.figure.high
-        if low is None or high is None or low <= 0 <= high:
-            return "cannot be told"
-        return "holds" if low > 0 else "refuted"
+        """Whether the premise holds, by the adjusted p-value and the sign of the figure."""
+        if self.figure.value is None or self.adjusted is None or self.adjusted >= LEVEL:
+            return "undecided"
+        return "holds" if self.figure.value > 0 else "refuted"
 
 
 Row = TypeVar("Row")
 
 
 class Counted(NamedTuple, Generic[Row]):
-    """Holds the rows of a table; ``left_out`` says why debates, or items that not all judged, do not count."""
+    """The rows of a table; ``left_out`` has the reasons why debates or items do not count."""
 
     rows: tuple[Row, ...] = ()
     left_out: Reasons = MappingProxyType({})
 
 
 class Courtroom(NamedTuple):
-    """Holds the gap analysis of one subject (courtroom paper, appendices A and B; Theorems 1 and 2).
+    """The gap analysis of one subject (courtroom paper, appendices A and B; Theorems 1 and 2).
 
     Attributes:
-        subject: what was judged.
+        subject: the judged subject.
+        unit: the unit of intervals and tests: groups, or items if no item has a group.
         eps: the threshold, as a share of the widest possible gap.
         prior: alpha and beta of the paper's model.
         gaps: by judge, the gap after each round, with the model's tail and the paper's bound.
-        differentiation: of each judge the mean gap, on the same items; no rows for a single judge.
-        predicted: by the model fitted to each judge's own debates: its gaps beside those observed.
-        premises: of the paper's proofs, each tested on these runs where they say something about it.
-        complexity: of each judge the rounds until the gap reaches ``eps``, on the same items; no rows likewise. A
-            protocol of one round is not in it.
+        differentiation: for each judge the mean gap, on the same items; no rows for a single judge.
+        predicted: observed gaps, and the gaps predicted by the model fitted to each judge's own
+            debates.
+        premises: the premises of the paper's proofs that these runs can test.
+        complexity: for each judge the rounds until the gap reaches ``eps``, on the same items; no
+            rows for a single judge. A protocol with one round is not in it.
     """
 
     subject: Subject
+    unit: Literal["groups", "items"]
     eps: float
     prior: tuple[float, float]
     gaps: Mapping[str, Counted[RoundOfGaps]]
@@ -123,17 +139,18 @@ class Courtroom(NamedTuple):
 
 
 class _Side(NamedTuple):
-    """Holds a judge's debates and how they were held.
+    """A judge's debates and their settings.
 
     Attributes:
         label: the judge's.
-        rows: its verdicts.
-        gaps: of each verdict the gap after each round, of shape (rows, rounds); NaN after its last round.
-        totals: of each verdict both answers' totals, from 0 to 1 on the scale: shape (rows, 2).
-        advocates: how many an answer has.
-        aggregate: what is made of a team's defences; ``None`` where there are no teams.
+        rows: the judge's verdicts.
+        gaps: for each verdict the gap after each round, of shape (rows, rounds); NaN after its last
+            round.
+        totals: for each verdict both answers' totals, from 0 to 1 on the scale, of shape (rows, 2).
+        advocates: the number of advocates for an answer.
+        aggregate: how a team's defences are combined; ``None`` without teams.
         by_round: whether it scores in several rounds.
-        resampling: how intervals are made.
+        resampling: how intervals are computed.
     """
 
     label: str
@@ -145,22 +162,27 @@ class _Side(NamedTuple):
     by_round: bool
     resampling: Resampling
 
-    def mean(self, values: Floats, chosen: Booleans | Ints) -> Statistic:
-        """Return the mean of a figure of some of its verdicts."""
-        return self.resampling.mean_interval(values, self.rows.clusters[chosen])[0]
+    def mean(self, values: Floats, chosen: Booleans | Ints) -> tuple[Statistic, float | None]:
+        """Return the mean of a figure over some verdicts, and its p-value over groups."""
+        return self.resampling.mean_interval(values, self.rows.clusters[chosen])
 
 
-def courtroom(comparator: PairwiseComparator, eps: float, prior: tuple[float, float]) -> Courtroom | None:
-    """Compute the gap analysis of one subject; ``None`` where none of the protocols with gaps judged it.
+def courtroom(
+    comparator: PairwiseComparator, eps: float, prior: tuple[float, float]
+) -> Courtroom | None:
+    """Compute the gap analysis of one subject.
+
+    Return ``None`` if no protocol with gaps judged it.
 
     Raises:
-        UsageError: an ``eps`` that is not above 0 and at most 1; scores off the scale.
+        UsageError: ``eps`` is not above 0 and at most 1, or scores are outside the scale.
     """
     if not 0 < eps <= 1:
         raise UsageError(f"eps must be above 0 and at most 1, got {eps}")
     if comparator.subject.kind != "compare":
         return None
-    how, sides = comparator.resampling, list(_sides(comparator))
+    how = comparator.resampling
+    sides = list(_sides(comparator))
     if not sides:
         return None
     by_judge = {}
@@ -168,33 +190,62 @@ def courtroom(comparator: PairwiseComparator, eps: float, prior: tuple[float, fl
         rounds = gaps_by_round(side.gaps, side.rows.clusters, eps, how, prior)
         unjudged = int((side.rows.path_count == 0).sum())
         by_judge[side.label] = Counted(rounds, {"not judged": unjudged} if unjudged else {})
-    differentiation, complexity = Counted[FinalGap](), Counted[RoundsNeeded]()
+    final_gaps = tuple[FinalGap, ...]()
+    gaps_missing = dict[str, int]()
+    rounds_needed = tuple[RoundsNeeded, ...]()
+    rounds_missing = dict[str, int]()
     if len(sides) > 1:
         final = {side.label: _gaps(side.label, side.rows, side.rows.scores) for side in sides}
-        gaps, clusters, missing = _shared(sides, final)
-        differentiation = Counted(score_differentiation(gaps, clusters, how), missing)
+        gaps, clusters, gaps_missing = _shared(sides, final)
+        final_gaps = score_differentiation(gaps, clusters, how)
     of_rounds = [side for side in sides if side.by_round]
     if len(of_rounds) > 1:
-        # A debate without a score has no round to reach the threshold in, which is another thing than never.
+        # A debate without a score has no round that could reach the threshold, which differs from
+        # "never".
         debates = ((side, side.rows.path_count > 0) for side in of_rounds)
-        until = {side.label: np.where(has, rounds_until(side.gaps, eps), np.nan) for side, has in debates}
-        reached, clusters, missing = _shared(of_rounds, until)
-        complexity = Counted(iteration_complexity(reached, clusters, how), missing)
-    predicted, tested = tuple(_predicted_gaps(sides)), tuple(_premises(sides))
-    return Courtroom(comparator.subject, eps, prior, by_judge, differentiation, complexity, predicted, tested)
+        until = {
+            side.label: np.where(has, rounds_until(side.gaps, eps), np.nan) for side, has in debates
+        }
+        reached, clusters, rounds_missing = _shared(of_rounds, until)
+        rounds_needed = iteration_complexity(reached, clusters, how)
+    predicted = tuple(_predicted_gaps(sides))
+    premises = tuple(_premises(sides))
+    # One family, because a reader sees all of these tests together.
+    p_values = [row.p for row in final_gaps]
+    p_values += [row.p for row in rounds_needed]
+    p_values += [row.p for row in predicted]
+    p_values += [row.p for row in premises]
+    adjusted = iter(holm(p_values))
+    final_gaps = tuple(row._replace(adjusted=next(adjusted)) for row in final_gaps)
+    rounds_needed = tuple(row._replace(adjusted=next(adjusted)) for row in rounds_needed)
+    return Courtroom(
+        subject=comparator.subject,
+        unit="groups" if any((side.rows.group >= 0).any() for side in sides) else "items",
+        eps=eps,
+        prior=prior,
+        gaps=by_judge,
+        differentiation=Counted(final_gaps, gaps_missing),
+        complexity=Counted(rounds_needed, rounds_missing),
+        predicted=tuple(row._replace(adjusted=next(adjusted)) for row in predicted),
+        premises=tuple(row._replace(adjusted=next(adjusted)) for row in premises),
+    )
 
 
 def _sides(comparator: PairwiseComparator) -> Iterator[_Side]:
-    """Yield the judges that give both sides a total; those of several rounds come first, and are compared first."""
-    # Imported here: reading and comparing results needs no graphs.
-    from ...graphs.registry import protocols
+    """Yield the judges that give both sides a total, those with several rounds first."""
+    # Imported here, because reading and comparing results needs no graphs.
+    from ...graphs.engine.registry import protocols
 
     known = {name: module.protocol for name, module in protocols().items()}
-    for name, protocol in sorted(known.items(), key=lambda named: named[1].score_gaps != "by_round"):
+    for name, protocol in sorted(
+        known.items(), key=lambda named: named[1].score_gaps != "by_round"
+    ):
         for data in comparator.data if protocol.score_gaps != "none" else ():
             if data.judge.protocol != name or not len(data.rows):
                 continue
-            settings, label, rows = data.judge.settings, data.judge.label, data.rows
+            settings = data.judge.settings
+            label = data.judge.label
+            rows = data.rows
             # NaN after its last round.
             gaps = np.full((len(rows), rows.rounds), np.nan)
             for number in range(rows.rounds):
@@ -204,76 +255,92 @@ def _sides(comparator: PairwiseComparator) -> Iterator[_Side]:
             totals = (rows.scores - LOW) / (HIGH - LOW)
             advocates = int(settings.get("advocates", "argues" in protocol.role_kinds.values()))
             by_round = protocol.score_gaps == "by_round"
-            aggregate, how = settings.get("aggregate"), comparator.resampling
+            aggregate = settings.get("aggregate")
+            how = comparator.resampling
             yield _Side(label, rows, gaps, totals, advocates, aggregate, by_round, how)
 
 
 def _gaps(label: str, rows: Verdicts, scores: Floats) -> Floats:
-    """Return the gap of each row's two scores, as a share of the widest possible one; NaN where it has none."""
+    """Return the gap of each row's two scores as a share of the widest possible one, or NaN."""
     for row in np.flatnonzero(((scores < LOW) | (scores > HIGH)).any(axis=1))[:1].tolist():
         item = rows.names.items.names()[rows.item[row]][1]
-        problem = f"{scores[row].tolist()} is off the scale from {LOW:g} to {HIGH:g}"
-        raise UsageError(f"item {item}, {label}: {problem}")
+        raise UsageError(
+            f"item {item}, {label}: {scores[row].tolist()} is off the scale from {LOW:g} to {HIGH:g}"
+        )
     return np.abs(scores[:, 0] - scores[:, 1]) / (HIGH - LOW)
 
 
 def _shared(
     sides: Sequence[_Side], figures: Mapping[str, Floats]
 ) -> tuple[dict[str, Floats], Ints, dict[str, int]]:
-    """Return each judge's figures of the rows that all judges have one of, the rows' clusters, and why others lack one.
+    """Return each judge's figures on shared rows, the rows' clusters, and why rows are left out.
 
-    Repeats of an item are paired one by one: the first of one judge with the first of the other.
+    Shared rows are those on which all judges have a figure.
+
+    Repeats of an item are paired in order: the first of one judge with the first of the other.
     """
     keys, first = np.unique(np.concatenate([side.rows.keys for side in sides]), return_index=True)
     clusters = np.concatenate([side.rows.clusters for side in sides])
     table = np.full((len(keys), len(sides)), np.nan)
     for place, side in enumerate(sides):
         table[np.searchsorted(keys, side.rows.keys), place] = figures[side.label]
-    # In the order of the first judge's rows, not in that of the numbers that keys are.
-    table, clusters = table[np.argsort(first)], clusters[np.sort(first)]
+    # In the order of the first judge's rows instead of the numeric order of keys.
+    table = table[np.argsort(first)]
+    clusters = clusters[np.sort(first)]
     lacking = np.isnan(table)
     shared = ~lacking.any(axis=1)
-    missing = Counter(f"no scores of {', '.join(compress(figures, row))}" for row in lacking[~shared])
+    missing = Counter(
+        f"no scores of {', '.join(compress(figures, row))}" for row in lacking[~shared]
+    )
     return dict(zip(figures, table[shared].T, strict=True)), clusters[shared], dict(missing)
 
 
 def _predicted_gaps(sides: Sequence[_Side]) -> Iterator[PredictedGap]:
-    """Fit the model to each judge's debates and yield its prediction of every round, beside what was observed."""
+    """Fit the model to each judge's debates, and yield predicted and observed gaps by round."""
     for side in sides:
         if (prior := fit_prior(side.gaps)) is None:
             continue
         alpha, beta = prior
         for number, lasted, observed, grown_in in rounds_of(side.gaps):
             predicted = (alpha + grown_in) / (alpha + beta + number)
-            gap, excess = side.mean(observed, lasted), side.mean(observed - predicted, lasted)
-            n, mean = len(observed), float(predicted.mean())
-            yield PredictedGap(side.label, alpha, beta, number, n, gap, mean, excess)
+            gap, _ = side.mean(observed, lasted)
+            excess, p = side.mean(observed - predicted, lasted)
+            n = len(observed)
+            mean = float(predicted.mean())
+            yield PredictedGap(side.label, alpha, beta, number, n, gap, mean, excess, p)
 
 
 def _premises(sides: Sequence[_Side]) -> Iterator[Premise]:
-    """Test each premise on which the runs of a study say something."""
+    """Test each premise that the runs of a study can test."""
     for first, second in permutations(sides, 2):
         _, mine, theirs = np.intersect1d(first.rows.keys, second.rows.keys, return_indices=True)
-        own, other = first.totals[mine], second.totals[theirs]
+        own = first.totals[mine]
+        other = second.totals[theirs]
         if not len(mine):
             continue
-        if (first.aggregate, second.aggregate) == ("llm", "best") and first.advocates == second.advocates:
-            figure = first.mean(own.mean(axis=1) - other.mean(axis=1), mine)
+        if (first.aggregate, second.aggregate) == (
+            "llm",
+            "best",
+        ) and first.advocates == second.advocates:
+            figure, p = first.mean(own.mean(axis=1) - other.mean(axis=1), mine)
             claim = f"an aggregate scores no less than the best defence: {first.label} minus {second.label}"
-            yield Premise(claim, len(mine), figure)
+            yield Premise(claim, len(mine), figure, p)
         if first.advocates > second.advocates:
-            # Towards the answer that is ahead with fewer advocates: a lead that turns round is no growth.
+            # Towards the answer that leads with fewer advocates. A reversed lead is not growth.
             lead = np.sign(other[:, 0] - other[:, 1])
             wider = lead * (own[:, 0] - own[:, 1]) - np.abs(other[:, 0] - other[:, 1])
-            figure = first.mean(wider[lead != 0], mine[lead != 0])
-            claim = f"more advocates widen the leading answer's gap: {first.label} minus {second.label}"
-            yield Premise(claim, int((lead != 0).sum()), figure)
+            figure, p = first.mean(wider[lead != 0], mine[lead != 0])
+            claim = (
+                f"more advocates widen the leading answer's gap: {first.label} minus {second.label}"
+            )
+            yield Premise(claim, int((lead != 0).sum()), figure, p)
     for side in sides:
         several = np.flatnonzero((~np.isnan(side.gaps)).sum(axis=1) > 1)
         if len(several):
             paths = side.gaps[several]
-            # Debates end after different rounds: the last gap of each stands in a column of its own.
+            # Debates end after different rounds, so each debate's last gap may be in a different
+            # column.
             last = paths[np.arange(len(paths)), (~np.isnan(paths)).sum(axis=1) - 1]
-            figure = side.mean(last - paths[:, 0], several)
+            figure, p = side.mean(last - paths[:, 0], several)
             claim = f"gaps grow with the rounds: {side.label}, last round minus first"
-            yield Premise(claim, len(several), figure)
+            yield Premise(claim, len(several), figure, p)

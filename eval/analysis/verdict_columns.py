@@ -1,11 +1,12 @@
-"""Hold verdicts in columns of numbers, some 200 bytes each, so that millions of them fit into memory.
+"""Store verdicts in columns of numbers, about 200 bytes each, so that millions fit into memory.
 
-``VerdictColumns`` takes results in one at a time, while they are read; ``Verdicts`` is what it gives in the end, and
-``sample`` sets it beside the labels.
+``VerdictColumns`` collects results one at a time while they are read. ``Verdicts`` is the final
+table, and ``sample`` combines it with the labels.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, reduce
@@ -17,8 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...state.aggregation import mean_pair
+from ...state.panels import without_missing
 from ...state.transcript import NO_USAGE, USAGE_FIELDS, RoleKind, Turn, Usage
 from ...state.verdict import Winner
+from ..results.agreement_rows import cluster_digest
 from ..results.evaluation import UsageTotals
 from ..results.results import NumberRows, Result, kind_of_turns
 from ..statistics.alignment import Floats, Ints
@@ -37,7 +40,7 @@ Judged = float | Winner
 
 
 class ReadTurn(NamedTuple):
-    """Holds a turn with what it does to the verdict, and the score or the pair of scores that was read from it."""
+    """A turn with its effect on the verdict, and the score or pair of scores read from it."""
 
     turn: Turn
     kind: RoleKind
@@ -45,9 +48,12 @@ class ReadTurn(NamedTuple):
 
 
 def turns_of(result: Result) -> list[ReadTurn]:
-    """Return the turns of a result, as all that count what happened in debates look at them."""
+    """Return the turns of a result, in the form for counting events in debates."""
     kind_of = kind_of_turns(result)
-    return [ReadTurn(turn, kind_of(turn), _value_of(turn)) for turn in result.transcript]
+    return [
+        ReadTurn(turn, kind_of(turn), _value_of(turn))
+        for turn in without_missing(result.transcript)
+    ]
 
 
 def _value_of(turn: Turn) -> Value | None:
@@ -58,7 +64,10 @@ def _value_of(turn: Turn) -> Value | None:
 
 
 def agent_scores(turns: Iterable[ReadTurn]) -> Iterator[tuple[Value | Winner, Usage]]:
-    """Yield of each member of a panel, or voter, the last score or vote (mean over both orders) and the usage."""
+    """Yield the last score or vote of each panel member or voter, with the usage.
+
+    A score is the mean over both orders.
+    """
     last: dict[str, dict[int, Value | Winner]] = {}
     usages: dict[str, Usage] = {}
     for turn, kind, score in turns:
@@ -68,21 +77,22 @@ def agent_scores(turns: Iterable[ReadTurn]) -> Iterator[tuple[Value | Winner, Us
         usages[agent] = usages.get(agent, NO_USAGE) + Usage.of_fields(turn)
         value = cast("Winner", turn["value"]) if isinstance(turn["value"], str) else score
         if value is not None:
-            # A later turn of the same order replaces the earlier one; turns come in time.
+            # A later turn of the same order replaces the earlier one; turns are in chronological
+            # order.
             last.setdefault(agent, {})[turn.get("order", 1)] = value
     for agent, by_order in last.items():
         values = list(by_order.values())
         pairs = [value for value in values if isinstance(value, tuple)]
-        # Pairs of both orders are averaged; of votes the last one counts.
+        # Pairs of both orders are averaged. For votes, the last one counts.
         value = mean_pair(pairs) if len(pairs) == len(values) > 1 else values[-1]
         yield value, usages[agent]
 
 
 class Codes(dict[Hashable, int]):
-    """Codes names in the order in which they first appear."""
+    """Codes for names, in the order in which they first appear."""
 
     def code(self, name: Hashable) -> int:
-        """Return the code of a name, a new one if the name is new; -1 for ``None``."""
+        """Return the code of a name, with a new code for a new name; -1 for ``None``."""
         return -1 if name is None else self.setdefault(name, len(self))
 
     def names(self) -> list[Any]:
@@ -90,83 +100,108 @@ class Codes(dict[Hashable, int]):
         return list(self)
 
 
+def _natural(name: str) -> tuple[tuple[int, int, str], ...]:
+    """Return a key that sorts numbers in names by value: rater 2 before rater 10."""
+    parts = re.split(r"(\d+)", name)
+    return tuple((0, int(part), "") if part.isdecimal() else (1, 0, part) for part in parts)
+
+
 class StudyNames:
-    """Codes all names that verdicts of a study refer to; each is held once, whatever judges it comes up with.
+    """Codes for all names in the verdicts of a study, each stored once for all judges.
 
     Attributes:
-        items: (digest of the dataset, id): datasets may have items of the same id.
+        items: (digest of the dataset, id), because datasets may have items with the same id.
         groups: by name.
-        systems, annotations: whole tuples, of which there are few different ones.
+        systems: whole tuples, because there are few different ones.
+        annotations: pairs of an item's labels by annotator and the annotators' names.
     """
 
     def __init__(self) -> None:
         self.items, self.groups, self.systems, self.annotations = (Codes() for _ in range(4))
         self._ranks: Ints = np.zeros(0, dtype=np.intp)
+        self._digests: tuple[Ints, Ints] = (self._ranks, self._ranks)
+
+    def cluster_digests(self) -> tuple[Ints, Ints]:
+        """Return the digests of groups and items by code, as clusters for resampling."""
+        if len(self._digests[0]) < len(self.groups) or len(self._digests[1]) < len(self.items):
+            of_groups = [cluster_digest(group) for group in self.groups]
+            of_items = [cluster_digest(item=item) for _, item in self.items.names()]
+            self._digests = (
+                np.array(of_groups, dtype=np.uint64).view(np.intp),
+                np.array(of_items, dtype=np.uint64).view(np.intp),
+            )
+        return self._digests
 
     def item_ranks(self) -> Ints:
         """Return the place of each item in the alphabetical order of the ids."""
         names = self.items.names()
         if len(self._ranks) < len(names):
-            # Sorting the order of the numbers turns it into the place of each number.
+            # The argsort of an order is the place of each number.
             self._ranks = np.argsort(sorted(range(len(names)), key=lambda number: names[number][1]))
         return self._ranks
 
 
 class VerdictColumns:
-    """Takes in results of one judge on one subject.
+    """Collects the results of one judge on one subject.
 
     Args:
-        names: of the study.
-        digest: of the dataset.
+        names: the names of the study.
+        digest: the digest of the dataset.
     """
 
     def __init__(self, names: StudyNames, digest: str) -> None:
-        self._names, self._digest = names, digest
+        self._names = names
+        self._digest = digest
         self._winners = False
         self._rows = NumberRows(
             **dict.fromkeys(("item", "repeat", "group", "systems", "annotations"), "i"),
             **dict.fromkeys(("path_count", "agent_count"), "i"),
             **{"judged": "d", "human": "d", "scores": "2d", "lengths": "2d", "usage": f"{_USAGE}d"},
         )
-        # A row for each entry of their paths, and for each of their agents.
-        self._path, self._agents = NumberRows(values="2d"), NumberRows(values=f"{2 + _USAGE}d")
+        # A row for each entry of the paths, and for each of the agents.
+        self._path = NumberRows(values="2d")
+        self._agents = NumberRows(values=f"{2 + _USAGE}d")
 
     def add(self, result: Result, judged: Judged | None, turns: Sequence[ReadTurn] = ()) -> int:
-        """Take in one result, and return its cluster, as ``Verdicts.clusters`` has it.
+        """Add one result, and return a number for its cluster, which resampled rows share.
 
         Args:
-            result: its path and its agents count only where it has a verdict.
-            judged: its verdict; ``None`` where it has none.
-            turns: those of its agents.
+            result: its path and its agents count only if it has a verdict.
+            judged: its verdict, or ``None``.
+            turns: the turns of its agents.
         """
-        names, human = self._names, result.human
+        names = self._names
+        human = result.human
         self._winners = self._winners or isinstance(judged, str) or isinstance(human, str)
         path = result.score_by_round if judged is not None else ()
         agents = list(agent_scores(turns))
-        item, group = names.items.code((self._digest, result.item)), names.groups.code(result.group)
-        systems, annotations = names.systems.code(result.systems), names.annotations.code(result.annotations)
+        item = names.items.code((self._digest, result.item))
+        group = names.groups.code(result.group)
+        systems = names.systems.code(result.systems)
+        annotations = names.annotations.code((result.annotations, result.annotators))
         scores = result.scores or (nan, nan)
         lengths = (*result.lengths, nan)[:2] if len(result.lengths) in (1, 2) else (nan, nan)
         figures = (_code(judged), _code(human), *scores, *lengths, *_usage_numbers(result))
-        self._rows.add(item, result.repeat, group, systems, annotations, len(path), len(agents), *figures)
+        self._rows.add(
+            item, result.repeat, group, systems, annotations, len(path), len(agents), *figures
+        )
         for value in path:
             self._path.add(*_two(value))
         for last, usage in agents:
-            # Infinity tells the code of a vote from the first of two scores.
+            # Infinity distinguishes the code of a vote from the first of two scores.
             two = (_code(last), np.inf) if isinstance(last, str) else _two(last)
             self._agents.add(*two, *_usage_numbers(usage))
         return group if group >= 0 else ~item
 
     def verdicts(self) -> Verdicts:
-        """Return all results by item and repeat, so that no figure depends on which judgement finished first."""
+        """Return all results by item and repeat."""
         rows = self._rows.table()
         columns = {name: rows[name] for name in rows.dtype.names or ()}
         for of in ("path", "agent"):
             counts = columns[f"{of}_count"]
             columns[f"{of}_start"] = np.cumsum(counts, dtype=np.int64) - counts
         path, agents = (lines.table()["values"] for lines in (self._path, self._agents))
-        unsorted = Verdicts(self._names, self._winners, **columns, path=path, agents=agents)
-        return unsorted.take(np.lexsort((unsorted.repeat, self._names.item_ranks()[unsorted.item])))
+        return Verdicts(self._names, self._winners, **columns, path=path, agents=agents).in_order()
 
 
 _USAGE = len(fields(Usage))
@@ -174,20 +209,20 @@ _USAGE = len(fields(Usage))
 
 @dataclass(frozen=True, eq=False)
 class Verdicts:
-    """Holds results of one judge on one subject, in columns.
+    """The results of one judge on one subject, in columns.
 
     Attributes:
-        names: what the numbers below stand for.
-        winners: whether verdicts and labels are winners, as codes, and not scores.
-        item, repeat, group, systems, annotations: of each row; a group of -1 is none.
-        judged, human: the score, or the winner's code; NaN where there is none.
-        scores: the final scores of two answers, (rows, 2); NaN where there are none.
+        names: the names for the numbers below.
+        winners: whether verdicts and labels are codes of winners instead of scores. item, repeat,
+            group, systems, annotations: for each row; a group of -1 means no group.
+        judged, human: the score, or the winner's code; NaN if missing.
+        scores: the final scores of two answers, (rows, 2); NaN if missing.
         lengths: in characters, (rows, 2): of the candidate and NaN, or of both answers.
         usage: the fields of the usage, (rows, fields); NaN for an unknown cost.
-        path_start, path_count: which lines of ``path`` are the row's: the score after each round, or both answers'
-            (a score alone has NaN beside it).
-        agent_start, agent_count: which lines of ``agents`` are the row's, one an agent: value (two columns; infinity
-            beside a winner's code), usage.
+        path_start, path_count: the row's lines of ``path``: the score after each round, or both
+            answers' scores (a single score has NaN as second value).
+        agent_start, agent_count: the row's lines of ``agents``, one for each agent: value (two
+            columns; infinity with a winner's code), usage.
     """
 
     names: StudyNames
@@ -218,26 +253,36 @@ class Verdicts:
             return self
         return replace(self, **{name: getattr(self, name)[rows] for name in _OF_ROWS})
 
+    def in_order(self) -> Verdicts:
+        """Return the rows by item and repeat, so that the order of reading has no effect."""
+        ranks = self.names.item_ranks()[self.item]
+        order = np.lexsort((self.repeat, ranks))
+        return self if (order == np.arange(len(order))).all() else self.take(order)
+
     @cached_property
     def keys(self) -> Ints:
-        """Codes that are equal where item and repeat are; in all judges of a study."""
+        """Codes that are equal for equal item and repeat, in all judges of a study."""
         keys: Ints = self.item.astype(np.int64) << 32 | self.repeat
         return keys
 
     @property
     def labelled(self) -> Booleans:
-        """Which rows have a human label."""
+        """A mask of the rows with a human label."""
         return ~np.isnan(self.human)
 
     @property
     def clusters(self) -> Ints:
-        """The bootstrap cluster of each row, the same in all judges of a study: its group's code, or ~ its item's."""
-        return np.where(self.group >= 0, self.group, ~self.item).astype(np.intp)
+        """The digest of each row's cluster for resampling: its group, or else its item."""
+        of_groups, of_items = self.names.cluster_digests()
+        clusters: Ints = of_items[self.item]
+        grouped = self.group >= 0
+        clusters[grouped] = of_groups[self.group[grouped]]
+        return clusters
 
     @property
     def usage_totals(self) -> UsageTotals:
         """The usage of all rows."""
-        # Added up from the first to the last: a sum by pairs has other last digits.
+        # Added up from the first to the last, because a pairwise sum has other last digits.
         total = np.cumsum(self.usage, axis=0)[-1] if len(self) else np.zeros(_USAGE)
         *counts, cost, seconds, uncounted = total.tolist()
         cost = None if isnan(cost) else cost
@@ -245,51 +290,86 @@ class Verdicts:
 
     @property
     def rounds(self) -> int:
-        """The most scores that a row has in its path."""
+        """The maximum number of scores in the path of a row."""
         return int(self.path_count.max(initial=0))
 
     def after(self, entry: int) -> Floats:
-        """Return each row's verdict as of this entry of its path, the last one where it ended earlier.
+        """Return each row's verdict as of this entry of its path, or the last one if it ended.
 
         Every row must have a path.
         """
         return self.decided(self.path[self.path_start + np.minimum(entry, self.path_count - 1)])
 
     def decided(self, values: Floats) -> Floats:
-        """Return scores as they are, and of pairs the winner's code; values of shape (some, 2)."""
+        """Return scores unchanged, and the winner's code for pairs; values of shape (some, 2)."""
         return winners_by_mean(values) if self.winners else values[:, 0]
+
+    @cached_property
+    def annotators(self) -> tuple[str, ...]:
+        """The annotators of these rows by name, or ``annotator 1`` for the first unnamed label.
+
+        Their order does not depend on which judgement finished first.
+        """
+        unnamed, names = self._places_and_names
+        return (*(f"annotator {place}" for place in range(1, unnamed + 1)), *names)
+
+    @cached_property
+    def _places_and_names(self) -> tuple[int, list[str]]:
+        known = self.names.annotations.names()
+        names: set[str] = set()
+        places = 0
+        for code in np.unique(self.annotations).tolist():
+            labels, annotators = known[code]
+            names.update(annotators)
+            places = max(places, 0 if annotators else len(labels))
+        return places, sorted(names, key=_natural)
 
     @property
     def by_annotator(self) -> Floats:
-        """Each annotator's label of each row, or its code: shape (rows, annotators); NaN where there is none."""
-        known, codes = self.names.annotations.names(), np.unique(self.annotations).tolist()
-        table = np.full((len(known), max((len(known[code]) for code in codes), default=0)), nan)
-        for code in codes:
-            for place, label in enumerate(known[code]):
-                table[code, place] = _code(label)
-        labels: Floats = table[self.annotations]
-        return labels
+        """Each annotator's label or code for each row: shape (rows, annotators), NaN if missing."""
+        known = self.names.annotations.names()
+        codes = np.unique(self.annotations).tolist()
+        unnamed, names = self._places_and_names
+        columns = {name: column for column, name in enumerate(names, start=unnamed)}
+        # Only the rows' own labels have a line, because names of many annotators would make the
+        # table of all labels large.
+        table = np.full((len(codes), len(self.annotators)), nan)
+        for line, code in enumerate(codes):
+            labels, annotators = known[code]
+            for place, label in enumerate(labels):
+                table[line, columns[annotators[place]] if annotators else place] = _code(label)
+        labels_of_rows: Floats = table[np.searchsorted(codes, self.annotations)]
+        return labels_of_rows
 
     @property
     def all_labels(self) -> Floats:
-        """The same, with the row's own label where those of single annotators are not known."""
+        """The same, with the row's own label if those of single annotators are unknown."""
         labels = self.by_annotator
         return np.column_stack([np.where(np.isnan(labels).all(axis=1), self.human, nan), labels])
 
     def as_verdicts(self, values: Floats) -> list[Judged | None]:
-        """Return values of ``judged`` or ``human`` as results have them: scores, or winners of their codes."""
+        """Return values of ``judged`` or ``human`` in the form of results: scores, or winners."""
         known = [None if isnan(value) else value for value in values.tolist()]
-        return known if not self.winners else [None if code is None else WINNERS[int(code)] for code in known]
+        return (
+            known
+            if not self.winners
+            else [None if code is None else WINNERS[int(code)] for code in known]
+        )
 
     def opinions(self) -> Iterator[list[float]]:
-        """Yield of each row its agents' last scores, or the codes of their votes; of two scores, the winner's."""
-        verdicts = np.where(np.isinf(self.agents[:, 1]), self.agents[:, 0], self.decided(self.agents[:, :2]))
+        """Yield the last score or vote of each row's agents; for two scores, the winner's code.
+
+        A vote is a code.
+        """
+        verdicts = np.where(
+            np.isinf(self.agents[:, 1]), self.agents[:, 0], self.decided(self.agents[:, :2])
+        )
         for start, count in zip(self.agent_start, self.agent_count, strict=True):
             yield verdicts[start : start + count].tolist()
 
 
 class Side(NamedTuple):
-    """Names one of two that are compared on a subject: a judge, or an ensemble of single judges.
+    """One side of a comparison on a subject: a judge, or an ensemble of single judges.
 
     Attributes:
         label: its name.
@@ -308,22 +388,48 @@ def sample(
     resampling: Resampling,
     judged: Floats | None = None,
     labels: Floats | None = None,
+    skip_one_score: bool = False,
 ) -> Sample:
-    """Make the sample of rows that have a label.
+    """Make the sample of the rows with a label.
 
     Args:
-        subject: what was judged; it says how preferences are compared with the labels.
+        subject: the judged subject, which determines how preferences are compared with the labels.
         rows: verdicts with their labels.
-        resampling: how intervals are made.
-        judged: values to use in place of the final verdicts, such as those after a round.
-        labels: labels to use in place of the rows' own: scores, or votes of shape (rows, 3).
+        resampling: how intervals are computed.
+        judged: values that replace the final verdicts, such as those after a round.
+        labels: labels that replace the rows' own: scores, or votes of shape (rows, 3).
+        skip_one_score: leave out the groups in which the judge gives every item one score, as the
+            papers' tables do.
     """
-    values, grouped = rows.judged if judged is None else judged, bool((rows.group >= 0).any())
-    if labels is None and subject.kind == "score":
-        labels = rows.human
-    elif labels is None:
-        labels = count_votes(rows.all_labels if subject.rule.votes == "each" else rows.human[:, None])
-    return Sample(subject.kind, values, labels, rows.clusters, grouped, resampling, subject.rule.ties)
+    values = rows.judged if judged is None else judged
+    grouped = bool((rows.group >= 0).any())
+    labels = human_labels(subject, rows) if labels is None else labels
+    return Sample(
+        subject.kind,
+        values,
+        labels,
+        rows.clusters,
+        grouped,
+        resampling,
+        subject.rule.ties,
+        skip_one_score,
+        known_systems(rows) if subject.kind == "score" else None,
+        np.unique(rows.repeat, return_inverse=True)[1],
+    )
+
+
+def known_systems(rows: Verdicts) -> Ints:
+    """Return the code of the system that wrote each row's text, or -1 if it is unknown."""
+    # Numbers of the tuples of systems; an empty tuple is an unknown system.
+    unknown = [place for place, names in enumerate(rows.names.systems.names()) if not names]
+    return np.where(np.isin(rows.systems, unknown), -1, rows.systems)
+
+
+def human_labels(subject: Subject, rows: Verdicts) -> Floats:
+    """Return the labels of rows: scores, or the votes for 1, 2 and tie of shape (rows, 3)."""
+    if subject.kind == "score":
+        return rows.human
+    return count_votes(rows.all_labels if subject.rule.votes == "each" else rows.human[:, None])
 
 
 _OF_ROWS = Verdicts.__dataclass_fields__.keys() - {"names", "winners", "path", "agents"}
@@ -345,16 +451,18 @@ _usage_fields = attrgetter(*USAGE_FIELDS, "uncounted")
 
 
 def close(numbers: Floats, others: Floats, least: float = 1e-12) -> Booleans:
-    """Tell which numbers differ by no more than rounding; ``math.isclose`` of columns."""
-    apart, size = np.abs(numbers - others), np.maximum(np.abs(numbers), np.abs(others))
+    """Return a mask of the numbers that differ only by rounding: ``math.isclose`` for columns."""
+    apart = np.abs(numbers - others)
+    size = np.maximum(np.abs(numbers), np.abs(others))
     alike: Booleans = (numbers == others) | (apart <= 1e-9 * size) | (apart <= least)
     return alike
 
 
 def shared_items(sides: Iterable[Verdicts]) -> Ints | None:
-    """Return the items with a label that all judges have a verdict on; ``None`` where these are hardly any.
+    """Return the labelled items with a verdict of every judge; ``None`` if there are hardly any.
 
-    A judge that has hardly any itself is not compared (``FEWEST_CLUSTERS``): it would leave next to nothing for others.
+    A judge with hardly any verdicts is not compared (``FEWEST_CLUSTERS``), because it would leave
+    next to nothing for the others.
     """
     judged = [np.unique(rows.item[rows.labelled]) for rows in sides]
     enough = min(FEWEST_CLUSTERS, max(map(len, judged), default=0))
@@ -364,31 +472,33 @@ def shared_items(sides: Iterable[Verdicts]) -> Ints | None:
 
 
 def winners_by_mean(pairs: Floats) -> Floats:
-    """Return the code of the answer with the higher score; those that differ by rounding alone are a tie.
+    """Return the code of the answer with the higher score; a difference by rounding is a tie.
 
     >>> winners_by_mean(np.array([[0.1 + 0.2, 0.3], [7.5, 7.0], [1.0, 2.0]])).tolist()
     [2.0, 0.0, 1.0]
     """
-    first, second = pairs[:, 0], pairs[:, 1]
+    first = pairs[:, 0]
+    second = pairs[:, 1]
     higher = np.where(first > second, float(CODES["1"]), float(CODES["2"]))
     return np.where(close(first, second, 0.0), float(CODES["tie"]), higher)
 
 
 def moved(before: Floats, after: Floats, winners: bool) -> Booleans:
-    """Tell which verdicts differ by more than rounding."""
+    """Return a mask of the verdicts that differ by more than rounding."""
     return before != after if winners else ~close(before, after)
 
 
 def directions(before: Floats, after: Floats, human: Floats, winners: bool) -> NDArray[np.int64]:
-    """Return 1 where a change brought a verdict nearer to the human label, -1 where it took it away, else 0."""
+    """Return 1 if a change moved a verdict nearer to the human label, -1 if farther, else 0."""
     if winners:
         ways = (after == human).astype(np.int64) - (before == human)
     else:
-        was, now = np.abs(before - human), np.abs(after - human)
+        was = np.abs(before - human)
+        now = np.abs(after - human)
         ways = np.where(close(was, now), 0, np.where(now < was, 1, -1))
     return np.where(np.isnan(human) | (before == after), 0, ways)
 
 
 def distances(judged: Floats, human: Floats, winners: bool) -> Floats:
-    """Return the distance of each score to people's; of a winner 0 where it is right, else 1."""
+    """Return the distance of each score to the humans'; for a winner, 0 if it is right, else 1."""
     return (judged != human).astype(float) if winners else np.abs(judged - human)

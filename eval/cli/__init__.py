@@ -1,1 +1,4 @@
-"""Provide the command line: one file for each command; ``app`` lists them, ``runtime`` has what they share."""
+"""Provide the command line.
+
+Each command has one file, ``app`` lists them, and ``runtime`` has shared code.
+"""

@@ -1,64 +1,40 @@
-"""List the commands of jurygraph, call the one that is asked for, and end the program with its exit code.
+"""Run a command of jurygraph, and end the program with its exit code.
 
-Each command is a function in a file of this folder. The file is imported only when its command is called: most of
-them import far more than the others need, and ``jurygraph --help`` needs none of it.
+`commands.py` lists the commands. Each is a function in a file of this folder.
 """
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 import warnings
-from importlib import import_module
-from inspect import getdoc, signature
-from keyword import iskeyword
-from typing import Annotated, Any, NamedTuple, NoReturn
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from inspect import getdoc
+from typing import Annotated, Any, NoReturn
 
 import typer
 from pydantic import ValidationError
-from rich.console import Console
 from rich.markup import escape
 from rich.text import Text
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from ...state.errors import JurygraphError
-from ...state.redaction import redact
-from ...state.word_files import words_beside
-from ..results.config import OLD_NAMES
+from ...state.redaction import redact, spelled_out
+from .commands import COMMANDS
+from .exit_codes import ExitCode
 from .option_sets import takes_options
-from .runtime import ALL_JUDGED, BAD_USAGE, INTERRUPTED
-
-
-class _Command(NamedTuple):
-    """Describes a command for ``jurygraph --help``.
-
-    Attributes:
-        panel: the group of commands it is listed in.
-        summary: what it does, in a sentence.
-        example: the arguments of a call.
-        file: the module beside this one that holds the command's function; empty where it is called like it.
-    """
-
-    panel: str
-    summary: str
-    example: str = ""
-    file: str = ""
-
-
-_PANELS = words_beside(__file__, "commands.toml")
-COMMANDS = {name: _Command(panel, **about) for panel, its in _PANELS.items() for name, about in its.items()}
-"""The commands, listed in the order of the help."""
-
-_OLD_OPTIONS = {**OLD_NAMES, "disowned": "invalidated"}
-"""Earlier names of options, which stay valid and are not shown, to the present ones."""
+from .runtime import Output
 
 
 class _PlainFlags:
-    """Prints a flag in the help as a flag: typer would print the type of a value after it, though it takes none."""
+    """Prints a flag in the help without a value type, which typer would add."""
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """Return the parameters of a command, ``--help`` among them."""
+        """Return the parameters of a command, including ``--help``."""
         params: list[Any] = super().get_params(ctx)  # type: ignore[misc]
         for param in params:
             if getattr(param, "is_flag", False) and param.metavar is None:
@@ -66,49 +42,103 @@ class _PlainFlags:
         return params
 
 
-class _LoadedCommand(_PlainFlags, TyperCommand):
-    """Runs one command, with its options."""
+@contextmanager
+def _printable_errors() -> Iterator[None]:
+    """Escape control characters in typer's errors, which quote the arguments."""
+    try:
+        yield
+    except Exception as error:
+        if isinstance(message := getattr(error, "message", None), str):
+            error.message = spelled_out(message)  # type: ignore[attr-defined]
+        raise
 
 
-class _Commands(_PlainFlags, TyperGroup):
-    """Lists all commands from ``COMMANDS``, and imports one when it is called."""
+class _PrintableErrors:
+    """Prints errors in a command's arguments without control characters."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the arguments like typer."""
+        with _printable_errors():
+            rest: list[str] = super().parse_args(ctx, args)  # type: ignore[misc]
+            return rest
+
+
+_INSTEAD = {("sweep", "model"): "to judge with several models, add --axis model=A,B"}
+"""By command and option: the right way to give several values."""
+
+
+class _LoadedCommand(_PlainFlags, _PrintableErrors, TyperCommand):
+    """Runs one command.
+
+    An option with one value refuses a second one; Click would replace the first value.
+    """
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the arguments of the command.
+
+        Raises:
+            UsageError: an option with one value is given several times.
+        """
+        with _printable_errors():
+            self._refuse_second_values(ctx, args)
+        parsed: list[str] = super().parse_args(ctx, args)
+        return parsed
+
+    def _refuse_second_values(self, ctx: Any, args: list[str]) -> None:
+        # Click's parser lists an option once for each occurrence. It modifies its list of
+        # arguments.
+        _, _, given = self.make_parser(ctx).parse_args(args=list(args))
+        times_given: Counter[Any] = Counter(given)
+        for param, times in times_given.items():
+            if param.param_type_name != "option" or times == 1 or ctx.resilient_parsing:
+                continue
+            # A repeated flag loses no value.
+            if not (param.multiple or param.count or param.is_flag):
+                hint = _INSTEAD.get((str(ctx.info_name), str(param.name)))
+                once = f"{max(param.opts, key=len)} takes one value, but is given {times} times"
+                ctx.fail(f"{once}; {hint}" if hint else once)
+
+
+class _Commands(_PlainFlags, _PrintableErrors, TyperGroup):
+    """Lists all commands from ``COMMANDS``, and imports only the one that is called."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names of all commands, in the order of the help."""
         return list(COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return a command's name and summary, for the help and for suggestions; ``resolve_command`` loads it."""
+        """Return a command's name and summary, for the help and for suggestions.
+
+        ``resolve_command`` loads the command itself.
+        """
         if (about := COMMANDS.get(cmd_name)) is None:
             return None
         return TyperCommand(cmd_name, short_help=about.summary, rich_help_panel=about.panel)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Load the command that was called; return it with the arguments that are left for it."""
-        name, _, rest = super().resolve_command(ctx, args)
-        # In resilient parsing Click returns no name for an unknown command; otherwise it has raised an error by now.
+        """Load the called command; return it with its arguments."""
+        with _printable_errors():
+            name, _, rest = super().resolve_command(ctx, args)
+        # In resilient parsing Click returns no name for an unknown command; otherwise it has
+        # already raised an error.
         return name, name and _load(name), rest
 
 
 def _load(name: str) -> Any:
-    """Import a command with its options, its help ending in an example."""
+    """Import a command with its options, and add an example to its help."""
     about = COMMANDS[name]
     try:
-        # A function cannot be called as a word of Python's own is.
-        named = f"{name}_" if iskeyword(name) else name.replace("-", "_")
-        module = about.file or name.replace("-", "_")
-        function = takes_options()(getattr(import_module(f".{module}", __package__), named))
+        function = takes_options()(about.load())
     except KeyboardInterrupt:
-        # Importing takes long enough for Ctrl-C to be pressed meanwhile.
-        raise typer.Exit(INTERRUPTED) from None
-    options = signature(function).parameters
-    renamed = {old: name for old, name in _OLD_OPTIONS.items() if name in options}
-    settings = {"token_normalize_func": lambda word: renamed.get(word, word)}
+        # Importing takes long enough for the user to press Ctrl-C.
+        raise typer.Exit(ExitCode.INTERRUPTED) from None
     alone = typer.Typer(add_completion=False, rich_markup_mode="rich")
     example = f"Example: jurygraph {name} {about.example}".rstrip()
-    # Lines break where the terminal ends, and brackets in a help, such as those of an extra, are no markup.
-    words = escape("\n\n".join(" ".join(part.split()) for part in (getdoc(function) or "").split("\n\n")))
-    alone.command(name, cls=_LoadedCommand, context_settings=settings, epilog=example, help=words)(function)
+    # The terminal wraps lines, and brackets in a help, such as those of an extra, are not markup.
+    words = escape(
+        "\n\n".join(" ".join(part.split()) for part in (getdoc(function) or "").split("\n\n"))
+    )
+    alone.command(name, cls=_LoadedCommand, epilog=example, help=words)(function)
     return get_command(alone)
 
 
@@ -135,21 +165,30 @@ def _print_version(wanted: bool) -> None:
 def _about(
     version: Annotated[
         bool,
-        typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit."),
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
+        ),
     ] = False,
 ) -> None:
-    """Judge texts with language-model agents that debate, and measure how well they agree with humans."""
+    """Judge texts with language-model agents that debate, and measure how well they agree with
+    humans.
+    """
 
 
 def main() -> NoReturn:
-    """Run the program; an error that the user can fix is printed in one line, without a traceback."""
+    """Run the program; an error that the user can fix is printed in one line."""
+    for stream in (sys.stdout, sys.stderr):
+        # A Windows terminal, or PYTHONIOENCODING, may not support all characters of texts: escape
+        # them.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     printed: set[str] = set()
 
     def show(message: Warning | str, category: type[Warning], *_where: Any, **_more: Any) -> None:
-        """Print a warning in one line, without the place in the code that gave it, and once in a command."""
+        """Print a warning once per command, in one line, without its place in the code."""
         if (text := str(message)) not in printed:
             printed.add(text)
-            # How a file was read is no warning: it may well be right.
+            # A notice of how a file was read is not a warning: it may be right.
             _tell("" if category.__name__ == "ReadingNotice" else "Warning: ", "yellow", text)
 
     try:
@@ -163,17 +202,27 @@ def main() -> NoReturn:
 
         _fail(explain(error))
     except BrokenPipeError:
-        # The reader of our output has closed it (``| head``): what is still buffered must not fail at exit.
+        # The reader of our output has closed it (``| head``): flushing the buffer at exit must not
+        # fail.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except OSError as error:
         _fail(f"{error.filename or 'file'}: {error.strerror or error}")
-    sys.exit(ALL_JUDGED)
+    except Exception as error:
+        from ...graphs.engine.own_code import described, line_of
+
+        # For a mistake in the user's own file, its line is enough; for one in this program, the
+        # traceback is needed.
+        if (found := line_of(error)) is None:
+            raise
+        file, line = found
+        _fail(f"{file}, line {line}: {described(error)}")
+    sys.exit(ExitCode.ALL_JUDGED)
 
 
 def _fail(message: str) -> NoReturn:
     _tell("error: ", "bold red", message)
-    sys.exit(BAD_USAGE)
+    sys.exit(ExitCode.BAD_USAGE)
 
 
 def _tell(what: str, style: str, message: str) -> None:
-    Console(stderr=True).print(Text.assemble((what, style), redact(message)), soft_wrap=True)
+    Output(stderr=True).print(Text.assemble((what, style), redact(message)), soft_wrap=True)

@@ -1,4 +1,4 @@
-"""Try a model in a few cheap calls and say what jurygraph will use of it: the command ``jurygraph check-model``."""
+"""Try a model in a few cheap calls and report what it supports: ``jurygraph check-model``."""
 
 from __future__ import annotations
 
@@ -10,22 +10,23 @@ from typing import Any
 import typer
 from langchain_core.messages import HumanMessage, SystemMessage
 
-from ...nodes.agent_runtime import read
 from ...nodes.models import prices, resolver
 from ...nodes.models.call import Call, Reply, UnsupportedParameterError
 from ...nodes.models.capabilities import FORM_WORDS, LOGPROBS, SEVERAL
 from ...nodes.models.loaded_model import LoadedModel
 from ...nodes.models.retry import RetryPolicy
 from ...nodes.models.send import attempt, call_with_retry, with_timeout
-from ...nodes.output_schemas import OutputSchema, ScoreSchema
+from ...nodes.runtime.agent_runtime import read
+from ...nodes.runtime.output_schemas import OutputSchema, ScoreSchema
 from ...state.errors import ModelCallError, ReplyError
 from ...state.settings import ModelSpec
 from ...state.transcript import NO_USAGE, Usage
+from .exit_codes import ExitCode
 from .option_sets import argument
-from .runtime import ALL_JUDGED, BAD_USAGE, console, interruptible, run_async
+from .runtime import console, interruptible, run_async
 
 RETRY_POLICY = RetryPolicy(attempts=3, timeout=60.0)
-"""Fewer attempts than in a run, for somebody waits at the screen."""
+"""Fewer attempts than in a run, because a user is waiting."""
 
 FORM = ScoreSchema(1, 5)
 ASK = (
@@ -35,18 +36,21 @@ ASK = (
 IN_JSON = "Answer in JSON: first `reasoning`, one short reason, then `score`, a number from 1 to 5."
 IN_WORDS = "End with one line of this form, with your number from 1 to 5 in it:\nScore: <number>"
 COUNT = "Write the numbers from 1 to 500 as words, one a line, and nothing else."
-SHORT, PADDING = 16, 300
-"""The limit in tokens at which a long reply must be cut off; lines of text that fill more than the shortest prompt that
-providers cache (1,024 tokens, with some models 2,048)."""
+SHORT = 16
+PADDING = 300
+"""The tokens after which a long reply is cut off, and the lines of a prompt that is cached.
+
+The lines exceed the shortest prompt that providers cache: 1,024 tokens, with some models 2,048.
+"""
 
 
 _Outcome = tuple[bool, str]
-"""Whether a check went well, and what was found."""
+"""Whether a check passed, and its result in words."""
 
 
 @dataclass
 class _Trial:
-    """Holds a model with what came of each check of it, and what the calls took."""
+    """A model, the outcome of each check, and the usage of the calls."""
 
     model: LoadedModel
     outcomes: dict[str, _Outcome] = field(default_factory=dict)
@@ -60,10 +64,10 @@ class _Trial:
         model: LoadedModel | None = None,
         repeated: tuple[int, ...] = (),
     ) -> Reply:
-        """Make a call, and add up what it takes.
+        """Make a call, and add its usage to the total.
 
         Raises:
-            UnsupportedParameterError: it has a parameter that the client does not take, or the provider.
+            UnsupportedParameterError: the client or the provider does not support a parameter.
         """
         for parameter in _WITHOUT.keys() & (parameters or {}):
             if not self.model.gives(parameter):
@@ -72,7 +76,9 @@ class _Trial:
         schema = form.schema() if form else None
         about = {"agent": "check", "role": "check", "round": 0}
         call = Call(model or self.model, messages, schema, about, parameters or {}, repeated)
-        reply = await call_with_retry(call, with_timeout(attempt, RETRY_POLICY.timeout), RETRY_POLICY)
+        reply = await call_with_retry(
+            call, with_timeout(attempt, RETRY_POLICY.timeout), RETRY_POLICY
+        )
         self.usage += reply.usage
         return reply
 
@@ -80,19 +86,26 @@ class _Trial:
 def check_model(
     name: str = argument("A model, named as in `run --model`, such as openai:gpt-4o-mini.", "NAME"),
 ) -> None:
-    """Check with about eight cheap calls what a model supports, and print what judges will use.
+    """Check with a few cheap calls what a model supports.
+
+    Makes about eight calls, and prints what judges will use.
 
     Exit codes: 0 judges can use the model, 2 they cannot, or it does not exist.
     """
     spec = ModelSpec.parse(name)
     resolver.check(spec)
     if spec.name == "offline":
-        console().print("offline is not a language model: it answers by word counts and needs no check")
-        raise typer.Exit(ALL_JUDGED)
+        console().print(
+            "offline is not a language model: it answers by word counts and needs no check"
+        )
+        raise typer.Exit(ExitCode.ALL_JUDGED)
     with interruptible("interrupted; nothing was saved"):
         trial = run_async(lambda: _tried(spec))
-    out, model = console(), trial.model
-    rows = [("yes" if works else "no", name, words) for name, (works, words) in trial.outcomes.items()]
+    out = console()
+    model = trial.model
+    rows = [
+        ("yes" if works else "no", name, words) for name, (works, words) in trial.outcomes.items()
+    ]
     out.print_list(("", "checked", "what was found"), rows, model.label)
     for warning in model.warnings.values():
         out.print_line(f"Warning: {warning}")
@@ -100,13 +113,13 @@ def check_model(
     if any(trial.outcomes.get(name, (False,))[0] for name in ("JSON", "words")):
         form = FORM_WORDS[model.form] if model.form != "text" else "words"
         out.print_line(f"Judges will ask this model for {form}.")
-        raise typer.Exit(ALL_JUDGED)
+        raise typer.Exit(ExitCode.ALL_JUDGED)
     out.print_line("No judge can use this model: no score could be read from its replies.")
-    raise typer.Exit(BAD_USAGE)
+    raise typer.Exit(ExitCode.BAD_USAGE)
 
 
 async def _tried(spec: ModelSpec) -> _Trial:
-    """Make all calls; a failure of the plainest one ends the trial, since all others would fail as well."""
+    """Make all calls; if the plainest one fails, stop, because all others would fail as well."""
     model = await asyncio.to_thread(resolver.load, spec, asyncio.get_running_loop())
     trial = _Trial(model.tuned(0.0 if spec.temperature is None else None, None))
     for name, check in CHECKS.items():
@@ -121,7 +134,10 @@ async def _tried(spec: ModelSpec) -> _Trial:
     cost = trial.usage.cost_usd
     price = False, "known, but replies do not report their tokens: --max-cost counts estimates"
     if not prices.is_priced(trial.model.label):
-        price = False, "unknown: to use --max-cost, add ?price_in=...&price_out=... to the model's name"
+        price = (
+            False,
+            "unknown: to use --max-cost, add ?price_in=...&price_out=... to the model's name",
+        )
     elif cost is not None:
         price = True, f"known; this check took {trial.usage.calls} calls and ${cost:.4f}"
     trial.outcomes["price"] = price
@@ -137,7 +153,7 @@ async def _json(trial: _Trial) -> _Outcome:
     if trial.model.form == "text":
         return False, "its client cannot request JSON: replies are requested in words"
     _, score = read(FORM, await trial.ask(ASK + IN_JSON, FORM))
-    # The provider may have refused the form that was asked for first.
+    # The provider may have refused the first form.
     form = FORM_WORDS[trial.model.form]
     return form != FORM_WORDS["text"], f"requested as {form}; a score was read ({score:g})"
 
@@ -166,7 +182,10 @@ async def _length(trial: _Trial) -> _Outcome:
     reply = await trial.ask(COUNT, model=trial.model.tuned(None, SHORT))
     if reply.cut_off:
         return True, "a reply that was cut off is reported as such"
-    return False, f"max_tokens={SHORT} was ignored, or the cut was not reported: set a limit on the server"
+    return (
+        False,
+        f"max_tokens={SHORT} was ignored, or the cut was not reported: set a limit on the server",
+    )
 
 
 async def _cache(trial: _Trial) -> _Outcome:
@@ -174,7 +193,8 @@ async def _cache(trial: _Trial) -> _Outcome:
     form = FORM if trial.model.form != "text" else None
     for _ in range(2):  # the first call fills the cache
         reply = await trial.ask(f"{prefix}\n\n{IN_WORDS}", form, repeated=(len(prefix),))
-    cached, sent = reply.usage.cached_input_tokens, reply.usage.input_tokens
+    cached = reply.usage.cached_input_tokens
+    sent = reply.usage.input_tokens
     if cached:
         return True, f"{cached:,} of {sent:,} tokens of a repeated prompt came from the cache"
     return False, "a repeated prompt was billed in full"
@@ -188,4 +208,4 @@ CHECKS: Mapping[str, Callable[[_Trial], Awaitable[_Outcome]]] = {
     "length limit": _length,
     "prompt cache": _cache,
 }
-"""What is tried, by the name that the table has for it."""
+"""The checks, by their names in the table."""

@@ -1,4 +1,4 @@
-"""Check a finished run against gates: the command ``jurygraph gate``, and the same options of ``jurygraph run``."""
+"""Check a finished run against gates: ``jurygraph gate``, and the options of ``jurygraph run``."""
 
 from __future__ import annotations
 
@@ -10,35 +10,36 @@ from typing import NoReturn
 import typer
 
 from ...state.errors import UsageError
-from ..gates.gates import Gates, read_run, write_junit
+from ..judges.gates.gates import Gates, read_run, write_junit
 from ..results.evaluation import Evaluation
 from ..tables.grid import printable
+from .exit_codes import ExitCode
 from .option_sets import argument, option
-from .runtime import ALL_JUDGED, GATE_NOT_MET, Output, check_file, console, exit_code, key_and_value, program
+from .runtime import Output, check_file, console, exit_code, key_and_value, program
 
 gate_option = partial(option, panel="Gates")
 
 
 @dataclass(frozen=True, kw_only=True)
 class GateOptions:
-    """What a run must reach."""
+    """The requirements for a run."""
 
     fail_under: list[str] | None = gate_option(metavar="ASPECT=SCORE")
-    """Exit with code 5 if a protocol's mean score is lower than this; for comparisons, answer_1=SHARE or
-    answer_2=SHARE is a minimum share of wins; repeatable."""
+    """Exit with code 5 if a protocol's mean score is lower than this; for comparisons,
+    answer_1=SHARE or answer_2=SHARE is a minimum share of wins; repeatable."""
     baseline: Path | None = gate_option(metavar="DIR")
-    """Folder of an earlier run of the same judges: exit with code 5 if a mean is lower than in that run by more than
-    chance explains."""
+    """Folder of an earlier run of the same judges: exit with code 5 if a mean is lower than in that
+    run by more than chance explains."""
     max_drop: float | None = gate_option(metavar="SCORE", min=0)
     """How far a mean may fall below that of the baseline. Default: 0."""
     junit: Path | None = gate_option(metavar="FILE")
     """Write judgements and gates to this file as JUnit XML."""
 
     def gates(self) -> Gates:
-        """Make gates of the options.
+        """Make gates from the options.
 
         Raises:
-            UsageError: an option that is not of its form, or that means nothing without another.
+            UsageError: an option with an invalid value, or without another one that it needs.
         """
         if self.max_drop is not None and self.baseline is None:
             raise UsageError("--max-drop needs an earlier run: give its folder with --baseline DIR")
@@ -47,7 +48,9 @@ class GateOptions:
         for text in self.fail_under or []:
             name, value = key_and_value(text, "--fail-under ASPECT=SCORE")
             if name in limits:
-                raise UsageError(f"--fail-under {text}: {name} already has the limit {limits[name]:g}")
+                raise UsageError(
+                    f"--fail-under {text}: {name} already has the limit {limits[name]:g}"
+                )
             try:
                 limits[name] = float(value)
             except ValueError:
@@ -56,14 +59,17 @@ class GateOptions:
 
 
 def gate(folder: Path = argument("The folder of a run.", "DIR"), *, chosen: GateOptions) -> None:
-    """Check the mean scores of a finished run against minimum scores and an earlier run; nothing is judged.
+    """Check a run against minimum scores and an earlier run, for CI.
+
+    Reads the mean scores of a finished run; nothing is judged.
 
     Exit codes: 0 all gates met, 2 bad input, 3 items without a verdict, 5 a gate is not met.
     """
     gates = chosen.gates()
     if not gates and chosen.junit is None:
         raise UsageError("no gate given: add --fail-under ASPECT=SCORE or --baseline DIR")
-    out, run = console(), read_run(folder)
+    out = console()
+    run = read_run(folder)
     if failed := len(run.failed):
         of_all = f"{failed:,} of {len(run.results):,} judgements failed"
         out.print_line(f"{of_all}, see {folder}/results.jsonl", "red")
@@ -71,7 +77,7 @@ def gate(folder: Path = argument("The folder of a run.", "DIR"), *, chosen: Gate
 
 
 def end_with_gates(out: Output, gates: Gates, run: Evaluation, junit: Path | None) -> NoReturn:
-    """Print a line for each gate, write the JUnit file, and exit; a stopped run is not held to its gates."""
+    """Print a line for each gate, write the JUnit file, and exit; skip gates of a stopped run."""
     results = [] if run.stopped else gates.results(run)
     for result in results:
         style = {"met": "green", "not met": "bold red", "undecided": "yellow"}[result.status]
@@ -81,6 +87,9 @@ def end_with_gates(out: Output, gates: Gates, run: Evaluation, junit: Path | Non
     if junit is not None:
         write_junit(junit, run, results, program())
         out.print_line(f"JUnit: {junit}")
-    # That the run is not complete is told first: its gates say little then.
+    # Report an incomplete run first, because its gates mean little.
     met = all(result.passed for result in results)
-    raise typer.Exit(exit_code(run.stopped, len(run.failed)) or (ALL_JUDGED if met else GATE_NOT_MET))
+    raise typer.Exit(
+        exit_code(run.stopped, len(run.failed))
+        or (ExitCode.ALL_JUDGED if met else ExitCode.GATE_NOT_MET)
+    )

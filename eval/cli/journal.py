@@ -1,4 +1,4 @@
-"""Show what a journal of calls holds and cost, or delete replies from it: the command ``jurygraph journal``."""
+"""Show the calls and cost in a journal, or delete replies: ``jurygraph journal``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FILE = "journal.sqlite"
 
 @dataclass(frozen=True, kw_only=True)
 class Selection:
-    """Which replies are to be deleted, and that they are."""
+    """The replies to delete, and the confirmation."""
 
     older_than: float | None = option(metavar="DAYS", min=0)
     """Select replies older than this many days."""
@@ -34,30 +34,44 @@ class Selection:
 
 
 def journal(
-    target: str = argument("The folder of a run, an SQLite file or a Postgres URL.", "DIR|FILE|URL"),
+    target: str = argument(
+        "The folder of a run, an SQLite file or a Postgres URL.", "DIR|FILE|URL"
+    ),
     *,
     chosen: Selection,
 ) -> None:
-    """Show what a journal of calls holds and what the calls cost.
+    """Show what a run's journal of calls holds, or delete replies.
 
-    With --prune, delete the selected replies; their cost stays counted.
+    Prints what the calls cost. With --prune, deletes the selected replies; their cost stays
+    counted.
     """
     where = str(Path(target) / FILE) if Path(target).is_dir() else target
     selected = chosen.older_than is not None or chosen.run is not None or chosen.invalidated
-    # Deleting takes both: what to delete, and to say so. Neither of them alone may delete, or look as if it had.
+    # Deleting needs both a selection and the confirmation. One alone must not delete, or seem to
+    # have deleted.
     if selected and not chosen.delete:
-        raise UsageError("--older-than, --run, --invalidated say what to delete: add --prune to delete it")
+        raise UsageError(
+            "--older-than, --run, --invalidated say what to delete: add --prune to delete it"
+        )
     if chosen.delete and not selected:
-        raise UsageError("--prune needs a selection: add --older-than DAYS, --run ID or --invalidated")
+        raise UsageError(
+            "--prune needs a selection: add --older-than DAYS, --run ID or --invalidated"
+        )
     output = console()
     if chosen.delete:
-        gone = prune(where, older_than_days=chosen.older_than, run=chosen.run, invalidated=chosen.invalidated)
-        output.print(f"deleted {gone:,} {'reply' if gone == 1 else 'replies'}; their cost stays counted")
+        gone = prune(
+            where, older_than_days=chosen.older_than, run=chosen.run, invalidated=chosen.invalidated
+        )
+        output.print(
+            f"deleted {gone:,} {'reply' if gone == 1 else 'replies'}; their cost stays counted"
+        )
     summary = summarize(where)
     span = f", from {_day(summary.oldest)} to {_day(summary.newest)}" if summary.spent.calls else ""
     calls = f"{summary.spent.calls:,} calls, {summary.replies:,} replies cached{span}"
     others = f"{summary.invalidated:,} invalidated, {summary.claims:,} in flight now"
-    output.print(f"{summary.shown}: version {summary.version}, {decimal(summary.bytes)}, {calls}; {others}")
+    output.print(
+        f"{summary.shown}: version {summary.version}, {decimal(summary.bytes)}, {calls}; {others}"
+    )
     by_run = {**summary.by_run, "total": summary.spent}
     output.print_grids([_spending("model", summary.by_model), _spending("run", by_run)])
 

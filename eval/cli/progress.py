@@ -1,11 +1,11 @@
-"""Carry out the work of a command: its progress live on a terminal and once a minute in the log, and how it ended."""
+"""Do the work of a command, with live progress on a terminal and in the log, and report its end."""
 
 from __future__ import annotations
 
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from threading import Event, Thread
@@ -18,28 +18,28 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.progress import TimeRemainingColumn as TimeLeftColumn
 from rich.text import Text
 
-from ..calls.call_pipeline import RunContext
-from ..calls.progress_counters import ProgressCounters
-from ..calls.shutdown import StopSignal, signals_stop
-from ..calls.tracing import traces_sent
 from ..results.run_log import logging_to
+from ..run.calls.call_pipeline import RunContext
+from ..run.calls.progress_counters import ProgressCounters
+from ..run.calls.shutdown import StopSignal, signals_stop
+from ..run.calls.tracing import traces_sent
 from ..tables.grid import cost_in_words, short
-from .runtime import ALL_JUDGED, CommandConfig, Output, exit_code, interruptible, run_async
+from .exit_codes import ExitCode
+from .runtime import CommandConfig, Output, exit_code, interruptible, run_async
+from .screens import Step, print_next
 
 if TYPE_CHECKING:
-    from ..experiments.sweep_result import Sweep
-    from ..results.evaluation import Evaluation
-    from ..results.experiment import ExperimentResult
-    from ..run.run_audit import Audit
+    from ..results.evaluation import Evaluation, Evaluations
+    from ..results.experiment_result import ExperimentResult
 
 log = logging.getLogger("jurygraph.run")
 
 REFRESHES_PER_SECOND = 2
 RECENT = 10.0
-"""The seconds over which the rate on the screen is averaged."""
+"""The seconds for averaging the rate on the screen."""
 
 LOOKING_BACK = 600.0
-"""The seconds over which the speed for the time left is averaged: many, since debates end rarely and in bursts."""
+"""The seconds for averaging the speed of verdicts: many, because debates end in bursts."""
 
 LOGGED_EVERY = 60.0
 """The seconds between two records in the log."""
@@ -49,9 +49,9 @@ RESUMES = {
     "budget": "resumes with a higher limit",
     "disk": "resumes once there is room",
 }
-"""What the same command does next, by the reason why a run stopped; for any other one, once that is fixed."""
+"""The effect of repeating the command, by the reason of the stop; the default is for errors."""
 
-Runs = TypeVar("Runs", bound="Evaluation | ExperimentResult | Sweep | Audit")
+Runs = TypeVar("Runs", bound="Evaluation | Evaluations | ExperimentResult")
 
 
 def carry_out_to_end(
@@ -59,26 +59,29 @@ def carry_out_to_end(
     folder: Path | None,
     config: CommandConfig,
     work: Callable[[RunContext], Coroutine[Any, Any, Runs]],
-    show: Callable[[Output, Runs], None],
+    show: Callable[[Output, Runs], Sequence[Step] | None],
     log_in: Path | None = None,
 ) -> tuple[Runs, int]:
-    """Carry out a run or several, print what came of it and how it ended, and return it with its exit code.
+    """Do one or several runs, print their results and their end, and return them with an exit code.
 
-    The log goes to the folder and the progress to the screen, until a signal stops the work. A dry run ends here.
+    The log goes to the folder and the progress to the screen, until a signal stops the work. A dry
+    run ends here.
 
     Args:
-        out: where it is printed.
-        folder: what ``--out`` resumes it; ``None`` for a command that takes none.
-        config: limits, where replies are stored, whether it is a dry run, and whether log events are printed.
-        work: what is done.
-        show: prints what came of it.
+        out: the console.
+        folder: the folder that resumes the work with ``--out``; ``None`` for a command without it.
+        config: the limits, the place of replies, whether it is a dry run, and whether log events
+            are printed.
+        work: the work to do.
+        show: prints the results, and returns suggested commands.
         log_in: the folder of the log; default: ``folder``.
     """
     if config.dry_run:
-        raise typer.Exit(ALL_JUDGED)
+        raise typer.Exit(ExitCode.ALL_JUDGED)
     context = RunContext(config)
-    counters, stop = context.counts, context.stop
-    # On standard error, so that the tables alone can be redirected to a file.
+    counters = context.counts
+    stop = context.stop
+    # On standard error, so that only the tables are redirected to a file.
     errors = Output(stderr=True)
     again = f"The same command with --out {folder}" if folder else "The same command"
 
@@ -93,24 +96,31 @@ def carry_out_to_end(
             LiveProgress(errors, counters, stop),
         ):
             done = run_async(until_stopped)
-        show(out, done)
+        steps = show(out, done)
         failed = done.failed if isinstance(done.failed, int) else len(done.failed)
         out.print_line(total_usage(counters))
         if done.stopped:
             out.print_line(stop.explanation)
             saved = f"{counters.judged:,} of {counters.wanted:,} verdicts are done and saved."
-            out.print_line(f"{saved} {again} {RESUMES.get(done.stopped, 'resumes once that is fixed')}.")
+            out.print_line(
+                f"{saved} {again} {RESUMES.get(done.stopped, 'resumes once that is fixed')}."
+            )
         elif failed:
             out.print_line(f"{again} retries what failed.")
+        print_next(out, steps, str(folder or ""))
     return done, exit_code(done.stopped, failed)
 
 
 def total_usage(counts: ProgressCounters) -> str:
-    """Write the line on what was spent since the run's first start, and how many calls the cache answered."""
+    """Return a line with all spending since the run's first start, and the calls from the cache."""
     usage = counts.usage
     cost = cost_in_words(usage.cost_usd)
     cached = f"; {counts.served:,} more calls cached" if counts.served else ""
-    sent = f" ({usage.calls + counts.refused:,} requests, incl. refused ones)" if counts.refused else ""
+    sent = (
+        f" ({usage.calls + counts.refused:,} requests, incl. refused ones)"
+        if counts.refused
+        else ""
+    )
     lost = ""
     if counts.given_up:
         were = "1 request was" if counts.given_up == 1 else f"{counts.given_up:,} requests were"
@@ -119,7 +129,7 @@ def total_usage(counts: ProgressCounters) -> str:
 
 
 class Rate:
-    """Computes how much a counter grew per second, over the last few seconds.
+    """Computes a counter's growth per second, over the last few seconds.
 
     >>> clock = iter([0.0, 5.0, 10.0, 15.0, 20.0]).__next__
     >>> rate = Rate(seconds=10, clock=clock)
@@ -133,10 +143,10 @@ class Rate:
         self._seen: deque[tuple[float, int]] = deque()
 
     def of(self, count: int) -> float:
-        """Record the count of now and return the rate."""
+        """Record the current count and return the rate."""
         now = self._clock()
         self._seen.append((now, count))
-        # Two observations are kept at least: a rate needs a beginning and an end.
+        # Store at least two observations, because a rate needs a beginning and an end.
         while len(self._seen) > 2 and self._seen[1][0] <= now - self._seconds:
             self._seen.popleft()
         since, before = self._seen[0]
@@ -144,18 +154,24 @@ class Rate:
 
 
 class LiveProgress(Progress):
-    """Shows two lines during a run: a bar with elapsed and remaining time; calls and their rate, tokens, cost.
+    """Shows two lines during a run: a bar with times, and calls, their rate, tokens and cost.
 
-    It reads the counters a few times a second, however many calls are made in between. Without a terminal nothing is
-    drawn, and only long waits are told. In any case the log gets the counters every minute, so that it shows when a
-    long run was slow.
+    It reads the counters a few times a second, however many calls are made in between. Without a
+    terminal it draws nothing and reports only long waits. In any case the log gets the counters
+    every minute, to show when a long run was slow.
     """
 
     def __init__(
-        self, console: Console, counts: ProgressCounters, stop: StopSignal, logged_every: float = LOGGED_EVERY
+        self,
+        console: Console,
+        counts: ProgressCounters,
+        stop: StopSignal,
+        logged_every: float = LOGGED_EVERY,
     ) -> None:
-        # Set first, since rich draws once while it is set up.
-        self._counts, self._halt, self._logged_every = counts, stop, logged_every
+        # Set this first, because rich draws once during its setup.
+        self._counts = counts
+        self._halt = stop
+        self._logged_every = logged_every
         self._rate = Rate(RECENT)
         super().__init__(
             TextColumn("[bold]{task.description}"),
@@ -173,32 +189,37 @@ class LiveProgress(Progress):
         )
         self.add_task("", start=False)
         self._over = Event()
-        # A daemon, since a command that dies must not wait for the end of the minute.
+        # A daemon thread, so that a failing command does not wait for the end of the minute.
         self._logging = Thread(target=self._log_now_and_then, name="jurygraph-minutes", daemon=True)
 
     def start(self) -> None:
-        """Begin to draw and to log."""
+        """Start drawing and logging."""
         self._logging.start()
-        # Drawn for the first time half a second later: a run that has nothing to do shows no bar.
+        # Draw first after half a second, so that a run with nothing to do shows no bar.
         if not self.disable:
             self.live.start()
 
     def stop(self) -> None:
-        """Take the lines from the screen, and log no more."""
+        """Remove the lines from the screen, and stop logging."""
         super().stop()
         self._over.set()
         self._logging.join()
 
     def get_renderables(self) -> Iterator[RenderableType]:
-        """Draw the counters of now, the most important figures first: a narrow terminal cuts off the line's end."""
-        counts, compact = self._counts, partial(short, least=100_000)
-        # Nothing is known to be judged yet: a bar of 0 of 0 would show as complete.
+        """Draw the current counters, the most important ones first.
+
+        A narrow terminal cuts off the end of the line.
+        """
+        counts = self._counts
+        compact = partial(short, least=100_000)
+        # Before the number of verdicts is known, a bar of 0 of 0 would look complete.
         if not (counts.wanted and self.tasks):
             return
         task = self.tasks[0]
         if not task.started:
-            # Verdicts of earlier starts count as done, but say nothing about the speed of this one.
-            task.total, task.completed = counts.wanted, counts.resumed
+            # Verdicts of earlier starts count as done, but must not affect the speed.
+            task.total = counts.wanted
+            task.completed = counts.resumed
             self.start_task(task.id)
         doing = escape(counts.phase) or "judging"
         if self._halt.is_asked:
@@ -216,13 +237,16 @@ class LiveProgress(Progress):
             Text(f"{compact(counts.rounds)} rounds"),
         )
         line = Text(" · ").join(filter(None, figures))
-        line.no_wrap, line.overflow = True, "ellipsis"
+        line.no_wrap = True
+        line.overflow = "ellipsis"
         yield line
 
     def _log_now_and_then(self) -> None:
-        """Log the counters; print a line where nothing is drawn and the run has begun to wait for something else."""
-        counts, rate, shown = self._counts, Rate(self._logged_every), ""
-        rate.of(counts.made)  # where the first minute begins: a rate needs two observations
+        """Log the counters; without a drawing, also print a line when the run begins to wait."""
+        counts = self._counts
+        rate = Rate(self._logged_every)
+        shown = ""
+        rate.of(counts.made)  # the beginning of the first minute
         while not self._over.wait(self._logged_every):
             waiting = counts.waits.summary()
             if self.disable and waiting not in ("", shown):

@@ -1,4 +1,4 @@
-"""Carry out the review of a run: the command ``jurygraph review``, and ``jurygraph run --review``."""
+"""Review the verdicts of a run: ``jurygraph review``, and ``jurygraph run --review``."""
 
 from __future__ import annotations
 
@@ -12,12 +12,11 @@ import typer
 from rich.prompt import Prompt
 from rich.text import Text
 
-from ...graphs.review import check_rules
+from ...graphs.wrappers.review import check_rules
 from ...nodes.human import read_answer, wanted
 from ...state.errors import ReplyError, UsageError
 from ...state.redaction import spelled_out
 from ...state.review_rules import IN_DOUBT, Rule
-from ..plan.plan import Plan
 from ..results.results import FILE
 from ..review.review_queue import (
     LABELS,
@@ -34,12 +33,15 @@ from ..review.review_queue import (
     read_queue,
     write_queue,
 )
+from ..run.plan.plan import Plan
+from .exit_codes import ExitCode
 from .option_sets import argument, flag, option
-from .runtime import ALL_JUDGED, INTERRUPTED, SOME_FAILED, Output, console, interruptible, program
+from .runtime import Output, command, console, interruptible, show_command
 from .show import item_view, shown_value, speaker
 
-LAST_TURNS, LONGEST_TURN = 6, 1200
-"""What the terminal shows of a debate; ``jurygraph show`` prints all of it."""
+LAST_TURNS = 6
+LONGEST_TURN = 1200
+"""The most turns and characters of a debate on the terminal; ``jurygraph show`` prints all."""
 
 
 _NAMED = "verdicts that match a rule: unresolved, orders_differ, split, gap<x, wide>x, always."
@@ -48,17 +50,18 @@ RULES = "RULE[,RULE...]"
 
 @dataclass(frozen=True, kw_only=True)
 class ReviewOptions:
-    """Which verdicts of a run people are asked about when it has ended, and where."""
+    """The selection of verdicts for human review after a run, and the output file."""
 
     review: str | None = option(f"After the run, ask a person about {_NAMED}", RULES)
     review_queue: Path | None = option(metavar="FILE")
     """Write the questions of --review to a CSV or JSONL file instead of asking them."""
 
     def rules(self, prepared: Plan, dry: bool) -> list[Rule]:
-        """Read and check the rules before a run; none where there is no review.
+        """Read and check the rules before a run; empty without a review.
 
         Raises:
-            UsageError: a rule that does not exist or that no judge of the run can meet, no terminal, a file in the way.
+            UsageError: an unknown rule or one that no judge of the run can meet, no terminal, or an
+                existing file.
         """
         if self.review is None:
             if self.review_queue:
@@ -71,7 +74,7 @@ class ReviewOptions:
                     check_rules([rule], graph, prepared.dataset.kind, prepared.repeats)
                 except UsageError as error:
                     problems.append(error)
-            # A rule that one judge of several can meet is no mistake.
+            # A rule is valid if at least one of several judges can meet it.
             if len(problems) == len(prepared.graphs):
                 raise problems[0]
         if self.review_queue:
@@ -83,7 +86,7 @@ class ReviewOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class AnswerOptions:
-    """Which verdicts people are asked about, where, and what their answers come to."""
+    """The selection of verdicts for review, the files, and how answers are combined."""
 
     when: str = option(f"Ask about {_NAMED}", RULES, default=",".join(IN_DOUBT))
     queue: Path | None = option(metavar="FILE")
@@ -98,28 +101,41 @@ class AnswerOptions:
     """How the scores of several people are combined."""
 
 
-def review(folder: Path = argument("The folder of a run.", "DIR"), *, chosen: AnswerOptions) -> None:
-    """Have people review the verdicts of a run: in the terminal, or in a file that they fill in.
+def review(
+    folder: Path = argument("The folder of a run.", "DIR"), *, chosen: AnswerOptions
+) -> None:
+    """Have people review verdicts, in the terminal or in a file.
 
-    Writes reviews.jsonl, reviewed.jsonl and labels.jsonl to the folder; the judge's results.jsonl does not change.
+    Writes reviews.jsonl, reviewed.jsonl and labels.jsonl to the folder; the judge's results.jsonl
+    does not change.
 
-    Exit codes: 0 done, 2 bad input, 3 some rows of a file could not be read (each is named), 130 interrupted.
+    Exit codes: 0 done, 2 bad input, 3 some rows of a file could not be read (each is named), 130
+    interrupted.
     """
     rules = rules_of(chosen.when)
     if not (folder / FILE).is_file():
-        raise UsageError(f"{folder}: not the folder of a run, because it has no {FILE}")
+        inside = sorted(str(path.parent) for path in folder.glob(f"*/{FILE}"))
+        below = f"; it contains the runs {', '.join(inside)}" if inside else ""
+        raise UsageError(f"{folder}: not the folder of a run, because it has no {FILE}{below}")
     if chosen.answers:
         if chosen.queue:
-            raise UsageError("--queue writes a file and --answers reads one: give only one of these options")
-        read, out = read_queue(folder, chosen.answers, chosen.name), console()
-        # Answers that can be read are kept, whatever is wrong with other rows.
+            raise UsageError(
+                "--queue writes a file and --answers reads one: give only one of these options"
+            )
+        read = read_queue(folder, chosen.answers, chosen.name)
+        out = console()
+        # Store readable answers, even if other rows have errors.
         added = add_answers(folder, read.answers)
-        known = f", {len(read.answers) - added:,} already recorded" if len(read.answers) > added else ""
-        out.print(f"{len(read.answers):,} answers read{known}; {read.empty:,} rows are not filled in")
+        known = (
+            f", {len(read.answers) - added:,} already recorded" if len(read.answers) > added else ""
+        )
+        out.print(
+            f"{len(read.answers):,} answers read{known}; {read.empty:,} rows are not filled in"
+        )
         for problem in read.problems:
             out.print_line(f"not accepted: {problem}", "red")
         _print_summary(out, folder, chosen.decide)
-        raise typer.Exit(SOME_FAILED if read.problems else ALL_JUDGED)
+        raise typer.Exit(ExitCode.SOME_FAILED if read.problems else ExitCode.ALL_JUDGED)
     if chosen.queue is None:
         check_terminal("--queue")
     if chosen.blind and chosen.queue is None:
@@ -128,10 +144,10 @@ def review(folder: Path = argument("The folder of a run.", "DIR"), *, chosen: An
 
 
 def rules_of(text: str) -> list[Rule]:
-    """Read rules that are separated by commas.
+    """Read rules, separated by commas.
 
     Raises:
-        UsageError: none, or one that does not exist.
+        UsageError: no rule, or an unknown one.
     """
     rules = [Rule.parse(part) for part in text.split(",") if part.strip()]
     if not rules:
@@ -140,30 +156,35 @@ def rules_of(text: str) -> list[Rule]:
 
 
 def check_terminal(option: str) -> None:
-    """Refuse a dialogue where nobody can answer; ``option`` is the one that writes a file instead.
+    """Refuse a dialogue without a terminal; ``option`` is the option to write a file instead.
 
     Raises:
-        UsageError: standard input or output is no terminal.
+        UsageError: standard input or output is not a terminal.
     """
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        remedy = f"write the questions to a file with {option} FILE"
-        raise UsageError(f"a review needs a terminal to ask in, and there is none: {remedy}")
+        raise UsageError(
+            "a review needs a terminal to ask in, and there is none: "
+            f"write the questions to a file with {option} FILE"
+        )
 
 
 def export_or_ask(folder: Path, rules: Sequence[Rule], chosen: AnswerOptions) -> int:
-    """Write the questions of a run to a file, or ask in the terminal what this person has not answered.
+    """Write the questions of a run to a file, or ask this person the open ones in the terminal.
 
-    What is answered is kept at once. Return the exit code.
+    Answers are stored at once. Return the exit code.
     """
-    out, questions = console(), find_questions(folder, rules)
+    out = console()
+    questions = find_questions(folder, rules)
     if not questions:
         out.print("nothing to review: no verdict matches a rule")
-        return ALL_JUDGED
+        return ExitCode.ALL_JUDGED
     if (queue := chosen.queue) is not None:
         write_queue(queue, questions, chosen.blind)
-        then = f"then {program()} review {folder} --answers {queue}"
-        out.print_line(f"{len(questions):,} questions in {queue}: fill in answer, reason and name, {then}")
-        return ALL_JUDGED
+        then = f"then {command('review', folder, '--answers', queue)}"
+        out.print_line(
+            f"{len(questions):,} questions in {queue}: fill in answer, reason and name, {then}"
+        )
+        return ExitCode.ALL_JUDGED
     left = "quit; answers so far are saved, and the same command continues with the rest"
     with interruptible(left):
         try:
@@ -176,16 +197,17 @@ def export_or_ask(folder: Path, rules: Sequence[Rule], chosen: AnswerOptions) ->
                 answer = _answer(out, question, who)
                 if answer == "quit":
                     out.print(left)
-                    return INTERRUPTED
+                    return ExitCode.INTERRUPTED
                 if isinstance(answer, RecordedAnswer):
                     done += add_answers(folder, [answer])
         except EOFError:
             out.print(f"\n{left}")
-            return INTERRUPTED
-    later, before = len(todo) - done, len(questions) - len(todo)
+            return ExitCode.INTERRUPTED
+    later = len(todo) - done
+    before = len(questions) - len(todo)
     out.print(f"{done:,} answered, {later:,} left for later, {before:,} answered before")
     _print_summary(out, folder, chosen.decide)
-    return ALL_JUDGED
+    return ExitCode.ALL_JUDGED
 
 
 def _show(out: Output, folder: Path, question: Question, number: str) -> None:
@@ -193,7 +215,9 @@ def _show(out: Output, folder: Path, question: Question, number: str) -> None:
     out.rule(Text(" · ".join(filter(None, (number, result.item, result.aspect, result.protocol)))))
     out.print(*item_view(question.item))
     if (skipped := len(result.transcript) - LAST_TURNS) > 0:
-        out.print(Text(f"({skipped} earlier turns: {program()} show {folder} {result.item})", style="dim"))
+        out.print(
+            Text(f"({skipped} earlier turns: {show_command(folder, result.item)})", style="dim")
+        )
     for turn in result.transcript[-LAST_TURNS:]:
         words = spelled_out(turn["content"])
         short = words if len(words) <= LONGEST_TURN else f"{words[:LONGEST_TURN]} ..."
@@ -206,9 +230,11 @@ def _show(out: Output, folder: Path, question: Question, number: str) -> None:
 
 
 def _answer(out: Output, question: Question, who: str) -> RecordedAnswer | str:
-    """Ask until the answer can be read; return it, or ``skip`` or ``quit``."""
+    """Ask until the answer is readable; return it, or ``skip`` or ``quit``."""
     while True:
-        typed = Prompt.ask(f"Your verdict ({wanted(question.task)}; skip; quit)", console=out).strip()
+        typed = Prompt.ask(
+            f"Your verdict ({wanted(question.task)}; skip; quit)", console=out
+        ).strip()
         if typed.lower() in ("skip", "quit"):
             return typed.lower()
         try:
@@ -216,29 +242,37 @@ def _answer(out: Output, question: Question, who: str) -> RecordedAnswer | str:
         except ReplyError as error:
             out.print(Text(error.problem, style="red"))
             continue
-        reason = answer.reason or Prompt.ask("Reason (optional)", default="", show_default=False, console=out)
+        reason = answer.reason or Prompt.ask(
+            "Reason (optional)", default="", show_default=False, console=out
+        )
         return RecordedAnswer.of(question, answer._replace(reason=reason.strip()), who)
 
 
 def _print_summary(out: Output, folder: Path, how: Decide) -> None:
-    """Print what people decided, how far they agree, and on what they do not."""
+    """Print people's decisions, their agreement, and the disputed verdicts."""
     summary = conclude_answers(folder, how)
     lines = summary.lines
     changed = sum(line["reviewed"] not in (None, *line["judge"].values()) for line in lines)
     still_open = sum(line["reviewed"] is None for line in lines)
-    out.print(f"{len(lines):,} verdicts reviewed: {changed:,} changed, {still_open:,} left open ({REVIEWED})")
+    out.print(
+        f"{len(lines):,} verdicts reviewed: {changed:,} changed, {still_open:,} left open ({REVIEWED})"
+    )
     for aspect, reliability in summary.agreement.items():
         if (alpha := reliability.alpha.value) is not None:
             of = f" on {aspect}" if aspect else ""
             shown = f"Krippendorff's alpha {alpha:.2f}, {reliability.units:,} verdicts"
             out.print_line(f"agreement between people{of}: {shown}")
     for line in summary.disputed:
-        answers = [f"{answer['name']} {shown_value(answer['outcome'])}" for answer in line["answers"]]
+        answers = [
+            f"{answer['name']} {shown_value(answer['outcome'])}" for answer in line["answers"]
+        ]
         place = " · ".join(filter(None, (line["item"], line["aspect"], line["protocol"])))
         out.print_line(f"disagree: {place}: {', '.join(answers)}; {line['decided_by']}")
     if summary.labels:
         saw = summary.saw_verdict
         seen = f", {saw:,} of them by people who saw the judge's verdict" if saw else ""
         where = folder / LABELS
-        out.print_line(f"labels: {summary.labels:,} in {where}{seen}; to compare: {program()} agree {where}")
+        out.print_line(
+            f"labels: {summary.labels:,} in {where}{seen}; to compare: {command('agree', where)}"
+        )
     out.print_line(f"answers: {folder / REVIEWS}")

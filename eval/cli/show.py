@@ -1,10 +1,10 @@
-"""Print the transcripts on one item, with the texts and the label: the command ``jurygraph show``."""
+"""Print the debates on one item, with its texts and label: ``jurygraph show``."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import groupby, islice
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, groupby, islice
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +17,13 @@ from rich.text import Text
 from ...state.errors import JurygraphError, UsageError
 from ...state.redaction import redact, spelled_out
 from ...state.review_rules import KindOf
+from ...state.tasks import TEXTS
 from ...state.transcript import RoleKind, Turn, Usage
 from ..datasets.dataset import find_item, load_again
 from ..datasets.items import Item, ScoreItem
 from ..results.folder import read_manifest, results_of
 from ..results.results import Result, kind_of_turns
+from ..results.run_set import folders_of_runs
 from ..tables.grid import cost_in_words
 from .option_sets import argument, option
 from .runtime import Output, console
@@ -33,22 +35,46 @@ def show(
     protocol: str | None = option("Show only the verdicts of this protocol.", "NAME"),
     aspect: str | None = option("Show only the verdicts on this aspect.", "NAME"),
 ) -> None:
-    """Print the debates on one item: what each agent said in each round, the verdict and the label."""
-    manifest, results = read_manifest(folder), results_of(folder)
-    of_item = results.of_item(item)
-    if not of_item:
-        some = ", ".join(dict.fromkeys(result.item for result in islice(results.read(), 20)))
-        raise UsageError(f"no item {item!r} in this run; its items are {some}, ...")
-    chosen = [r for r in of_item if protocol in (None, r.protocol) and aspect in (None, r.aspect)]
-    if not chosen:
-        has = ", ".join(dict.fromkeys(" · ".join(filter(None, (r.protocol, r.aspect))) for r in of_item))
+    """Print the debates on one item.
+
+    Prints what each agent said in each round, the verdict and the label. In a folder of several
+    runs, those of each run that has the item.
+    """
+    folders, _ = folders_of_runs([folder])
+    manifests = {run: read_manifest(run) for run in folders}
+    # Datasets may share ids, so print the debates of each run separately.
+    of_item = {run: results_of(run).of_item(item) for run in folders}
+    if not any(of_item.values()):
+        first = chain.from_iterable(islice(results_of(run).read(), 20) for run in folders)
+        some = ", ".join(dict.fromkeys(result.item for result in first))
+        raise UsageError(f"no item {item!r} in {folder}; its items are {some}, ...")
+    chosen = {
+        run: [r for r in results if protocol in (None, r.protocol) and aspect in (None, r.aspect)]
+        for run, results in of_item.items()
+    }
+    if not any(chosen.values()):
+        of_all = chain.from_iterable(of_item.values())
+        has = ", ".join(
+            dict.fromkeys(" · ".join(filter(None, (r.protocol, r.aspect))) for r in of_all)
+        )
         raise UsageError(f"no such verdict on item {item!r}; its verdicts are of {has}")
     out = console()
+    for run, results in chosen.items():
+        if results and len(folders) > 1:
+            out.rule(Text(spelled_out(run.name), style="bold"), align="left")
+        if results:
+            print_item(out, manifests[run], item, results)
+
+
+def print_item(
+    out: Output, manifest: Mapping[str, Any], item: str, chosen: Sequence[Result]
+) -> None:
+    """Print the texts of an item and the debates on it in one run."""
     print_note(out, manifest)
     data = manifest["data"]
     try:
-        texts = find_item(load_again(data["name"], data["location"], data.get("columns")), item)
-    # A file that is gone or has changed its format: the transcripts can be read without it.
+        texts = find_item(load_again(data), item)
+    # The data file is missing or has changed; the transcripts do not need it.
     except JurygraphError:
         texts = None
     if texts:
@@ -56,7 +82,7 @@ def show(
     else:
         reason = f"the data can no longer be read ({data['location']})"
         out.print_line(f"The texts of this item are not shown, because {reason}.")
-    # Debates stand side by side if the width allows it, else one below the other.
+    # Print debates side by side if the width allows it, else one below the other.
     debates = [_debate(result) for result in chosen]
     column = out.width // len(debates) - 1  # less the space between two panels
     if len(debates) > 1 and column >= NARROWEST:
@@ -74,35 +100,40 @@ BRIEF = 40
 
 
 def item_view(item: Item) -> Iterator[RenderableType]:
-    """Make panels with the texts that were judged."""
+    """Make panels with the judged texts."""
     if isinstance(item, ScoreItem):
-        yield _boxed("source", item.source)
-        if item.fact:
-            yield _boxed("fact", item.fact)
-        yield _boxed("candidate", item.candidate)
+        for name in TEXTS:
+            if text := getattr(item, name, None):
+                yield _boxed(name, text)
     else:
-        yield _boxed("question", item.question)
+        for name in ("question", "context", "reference"):
+            if text := getattr(item, name):
+                yield _boxed(name, text)
         yield Columns([_boxed("answer 1", item.answer_1), _boxed("answer 2", item.answer_2)])
 
 
 def _debate(result: Result) -> RenderableType:
     repeat = f"repeat {result.repeat}" if result.repeat else ""
-    turns = Group(*_turns(result.transcript, kind_of_turns(result)), Rule(style="dim"), _verdict(result))
+    turns = Group(
+        *_turns(result.transcript, kind_of_turns(result)), Rule(style="dim"), _verdict(result)
+    )
     title = Text(" · ".join(filter(None, (result.protocol, result.aspect, repeat))), style="bold")
     border = "red" if result.status == "failed" else "white"
     return Panel(turns, title=title, border_style=border, padding=(1, 2))
 
 
 def _turns(transcript: Iterable[Turn], kind_of: KindOf) -> Iterator[RenderableType]:
-    # A round with samples and other turns makes several groups: its heading is printed above the first of them only.
+    # A round with samples and other turns forms several groups; only the first has the heading.
     before = None
-    for (heading, sampled), group in groupby(transcript, key=lambda turn: (_heading(turn), "sample" in turn)):
+    for (heading, sampled), group in groupby(
+        transcript, key=lambda turn: (_heading(turn), "sample" in turn)
+    ):
         if heading != before:
             yield Rule(Text(heading, style="dim"), style="dim", align="left")
         before = heading
         turns = list(group)
         words = {turn["content"] for turn in turns}
-        # Samples that are short, or all the same, are printed in one line.
+        # Print short or equal samples in one line.
         if sampled and (len(words) == 1 or max(map(len, words)) <= BRIEF):
             first = turns[0]
             values = ", ".join(shown_value(turn["value"]) or "unreadable" for turn in turns)
@@ -110,16 +141,19 @@ def _turns(transcript: Iterable[Turn], kind_of: KindOf) -> Iterator[RenderableTy
             yield _spoken(first, kind_of(first), f"{len(turns)} samples", f"{text}{values}")
             continue
         for turn in turns:
-            text, kind = spelled_out(turn["content"]), kind_of(turn)
-            # What no model said is told apart from what the agents said.
+            text = spelled_out(turn["content"])
+            kind = kind_of(turn)
+            # Separate output without a model from the agents' replies.
             if turn["model"] is None and kind == "assists":
                 yield Text(f"{text}\n", style="dim italic")
             else:
+                if problem := turn.get("problem"):
+                    text = f"No vote: {spelled_out(problem)}\n{text}"
                 yield _spoken(turn, kind, shown_value(turn["value"]), text)
 
 
 def _heading(turn: Turn) -> str:
-    """Write the heading of a round; in wrappers also the judge of a cascade, the repeat, the order of the answers."""
+    """Return the heading of a round; in wrappers with the judge, repeat or order of answers."""
     parts = [turn.get("stage", ""), f"run {turn['repeat'] + 1}" if "repeat" in turn else ""]
     parts.append({1: "as given", 2: "answers swapped"}.get(turn.get("order", 0), ""))
     parts.append("opening" if turn["round"] == 0 else f"round {turn['round']}")
@@ -127,7 +161,7 @@ def _heading(turn: Turn) -> str:
 
 
 def _spoken(turn: Turn, kind: RoleKind, value: str | None, words: str) -> RenderableType:
-    """Print who spoke, with the value of the reply and the model, above the words."""
+    """Show the agent, the value of its reply and the model, above its words."""
     head = Text(speaker(turn["agent"]), style=f"bold {COLORS.get(kind, 'blue')}")
     if value is not None:
         head.append(f"  {value}", style="bold")
@@ -137,18 +171,19 @@ def _spoken(turn: Turn, kind: RoleKind, value: str | None, words: str) -> Render
 
 
 def speaker(agent: str) -> str:
-    """Write an agent's name for readers.
+    """Return an agent's name for readers.
 
     >>> speaker("tie_breaker"), speaker("referee_2"), speaker("advocate_1_3")
     ('Tie breaker', 'Referee 2', 'Advocate 1.3')
     """
-    # Between two digits ("advocate_1_3") the underscore separates a side from a number, elsewhere words.
+    # An underscore between two digits ("advocate_1_3") separates a side from a number; elsewhere it
+    # separates words.
     name = re.sub(r"(?<=\d)_(?=\d)", ".", agent).replace("_", " ")
     return name[:1].upper() + name[1:]
 
 
 def shown_value(value: Any) -> str | None:
-    """Write the value that was parsed from a turn's reply; ``None`` if there is none.
+    """Return the parsed value of a turn's reply as text; ``None`` if there is none.
 
     >>> shown_value(4.0), shown_value([8.0, 6.5]), shown_value(True), shown_value(False)
     ('4', '8 : 6.5', 'no issue', 'objects')
@@ -172,14 +207,16 @@ def _verdict(result: Result) -> RenderableType:
         text.append(f"   label  {human}", style="bold")
     if result.rounds is None:  # the result of a metric: no debate
         return text
-    # A judge that works alone debates with nobody: it has no rounds, and nothing stopped it.
+    # A single judge has no debate, so rounds and stop reason are not shown.
     if result.stop_reason != "complete" or result.rounds > 1:
         path = " → ".join(str(shown_value(value)) for value in result.score_by_round)
         ended = f"stop reason {result.stop_reason} after {result.rounds} round(s)"
         text.append(f"\n{ended}, score by round {path}", style="dim")
     cost = cost_in_words(result.cost_usd)
     calls = "1 call" if result.calls == 1 else f"{result.calls:,} calls"
-    text.append(f"\n{calls}, {Usage.of_fields(vars(result)).shown_tokens()} tokens, {cost}", style="dim")
+    text.append(
+        f"\n{calls}, {Usage.of_fields(vars(result)).shown_tokens()} tokens, {cost}", style="dim"
+    )
     for warning in result.warnings:
         text.append(f"\nWarning: {redact(warning)}", style="yellow")
     return text
@@ -190,6 +227,6 @@ def _boxed(title: str, text: str) -> RenderableType:
 
 
 def print_note(out: Output, manifest: Mapping[str, Any]) -> None:
-    """Print what stands above everything about a run: its warning, if it has one."""
+    """Print the warning about a run at the top of the output, if it has one."""
     if note := manifest.get("note"):
         out.print_line(f"Warning: {note}", "yellow")

@@ -17,20 +17,23 @@ from typing import Any
 
 import typer
 
-from ...graphs.given_graphs import named
-from ...graphs.registry import is_reference, protocols
+from ...graphs.engine.given_graphs import named
+from ...graphs.engine.registry import is_reference, protocols
 from ...state.errors import UsageError
 from .option_sets import argument, flag, option
 from .runtime import console
 
 KEPT_RUNS = Path(".langgraph_api", ".langgraph_ops.pckl")
-"""Where ``langgraph dev`` keeps runs and threads, in the folder that it is started in. It would take up the runs that
-the server before it has not finished, also the one that this was killed for."""
+"""The file in which ``langgraph dev`` stores runs and threads, below the current folder.
+
+A new server would resume the unfinished runs of the earlier one, even a run that made the user stop
+the server.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ServerOptions:
-    """How the server is started."""
+    """The settings of the server."""
 
     host: str = option(metavar="HOST", default="127.0.0.1")
     """Address to listen on."""
@@ -38,8 +41,8 @@ class ServerOptions:
     """Port to listen on."""
     env: Path | None = option(metavar="FILE")
     """File with environment variables such as OPENAI_API_KEY. Default: .env, if there is one."""
-    jobs: int | None = option(metavar="N", min=1)
-    """Maximum number of runs at a time. Default: the server's own, 10."""
+    jobs: int = option(metavar="N", min=1, default=10)
+    """Maximum number of runs at a time."""
     reload: bool = flag()
     """Restart the server when a Python file in this folder changes."""
     browser: bool = flag(default=True, name="--browser/--no-browser")
@@ -57,10 +60,11 @@ def studio(
     *,
     chosen: ServerOptions,
 ) -> None:
-    """Start a server with every protocol, for LangGraph Studio or for calls over HTTP.
+    """Serve all protocols to LangGraph Studio.
 
-    Protocols of other installed packages are included. The server is `langgraph dev`, which keeps threads in memory.
-    Threads and runs of an earlier server in the same folder are moved aside, so that none of those runs continues.
+    The server can also be called over HTTP. Protocols of other installed packages are included. The
+    server is `langgraph dev`, which keeps threads in memory. Threads and runs of an earlier server
+    in the same folder are moved aside, so that none of those runs continues.
 
     It runs until Ctrl-C. Needs the extra studio: pip install "jurygraph[studio]".
     """
@@ -73,33 +77,37 @@ def studio(
         raise UsageError('the server is not installed: pip install "jurygraph[studio]"')
     if KEPT_RUNS.is_file():
         aside = KEPT_RUNS.replace(KEPT_RUNS.with_suffix(".before"))
-        console().print_line(f"threads and runs of an earlier server in this folder were moved to {aside}")
+        console().print_line(
+            f"threads and runs of an earlier server in this folder were moved to {aside}"
+        )
     with TemporaryDirectory(prefix="jurygraph-studio-") as folder:
         file = Path(folder) / "langgraph.json"
         file.write_text(written, encoding="utf-8")
         options = ["--host", chosen.host, "--port", str(chosen.port)]
+        # Always pass this on: without it, the server does one run at a time.
+        options += ["--n-jobs-per-worker", str(chosen.jobs)]
         options += [] if chosen.browser else ["--no-browser"]
-        options += [] if chosen.jobs is None else ["--n-jobs-per-worker", str(chosen.jobs)]
         options += [] if chosen.reload else ["--no-reload"]
         command = [sys.executable, "-m", "langgraph_cli", "dev", "--config", str(file), *options]
         server = subprocess.Popen(command, env={"LANGGRAPH_CLI_NO_ANALYTICS": "1", **os.environ})
-        # Else the server would outlive the command that started it.
+        # Otherwise the server would continue after the command.
         signal.signal(signal.SIGTERM, lambda *_: server.terminate())
         while True:
-            # The server gets Ctrl-C as well, and says what it does about it.
+            # The server also gets Ctrl-C, and reports what it does.
             with suppress(KeyboardInterrupt):
                 raise typer.Exit(server.wait())
 
 
 def configuration(own: Sequence[str], env: Path | None = None) -> dict[str, Any]:
-    """Return the configuration of a server with all protocols and some graphs of one's own.
+    """Return the configuration of a server with all protocols and the user's own graphs.
 
     Args:
         own: graphs as ``NAME=FILE:OBJECT`` or ``NAME=MODULE:OBJECT``.
-        env: a file with environment variables; by default ``.env`` of the current folder, where there is one.
+        env: a file with environment variables; by default ``.env`` of the current folder, if it
+            exists.
 
     Raises:
-        UsageError: a graph that cannot be there, or a name that is taken.
+        UsageError: a graph that does not exist, or a name that is taken.
     """
     served: dict[str, Any] = {
         name: {"path": f"{module.__name__}:graph", "description": module.protocol.about}
@@ -107,17 +115,20 @@ def configuration(own: Sequence[str], env: Path | None = None) -> dict[str, Any]
     }
     for given in own:
         if "=" not in given and is_reference(given):
-            # A file says itself what it is called; the server takes the graph that is there.
+            # The protocol's name comes from its file; the server needs the graph in it.
             path = given if ":" in given else f"{given}:graph"
             name = next(iter(named([given])))
         else:
             name, _, path = given.partition("=")
         source, _, attribute = path.rpartition(":")
         if not (name.isidentifier() and source and attribute.isidentifier()):
-            remedy = "write name=file.py:object or name=package.module:object"
-            raise UsageError(f"{given!r} is not a graph: {remedy}")
+            raise UsageError(
+                f"{given!r} is not a graph: write name=file.py:object or name=package.module:object"
+            )
         if name in served:
-            raise UsageError(f"{given!r}: there is already a graph called {name}; choose another name")
+            raise UsageError(
+                f"{given!r}: there is already a graph called {name}; choose another name"
+            )
         if source.endswith(".py"):
             file = Path(source).resolve()
             if not file.is_file():
@@ -128,7 +139,7 @@ def configuration(own: Sequence[str], env: Path | None = None) -> dict[str, Any]
         raise UsageError(f"--env {env}: there is no such file")
     variables = env or Path(".env")
     return {
-        # Modules of one's own are found from here, as Python finds them.
+        # Find the user's modules in the current folder, like Python.
         "dependencies": [str(Path.cwd())],
         "graphs": served,
         **({"env": str(variables.resolve())} if variables.is_file() else {}),

@@ -1,21 +1,24 @@
-"""Describe the datasets that have a name, with their homes and formats, and find their files on a disk.
+"""Describe the named datasets and find their files on disk.
 
-Those of this package are in ``catalog.yaml``; other packages register further ones.
+The datasets of this package are in ``catalog.yaml``. Other packages can register more.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import product
 from pathlib import Path, PurePosixPath
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, NotRequired
 
 import yaml
-from pydantic import TypeAdapter
+from typing_extensions import TypedDict
 
-from ...nodes.plugins import Group, load_plugin, plugins
+from ...nodes.common.plugins import Group, load_plugin, plugins
+from ...nodes.common.yaml_files import line_in_yaml
+from ...state.citations import FAIREVAL, Citation
+from ...state.data_files import check_data
 from ...state.errors import DataError, UsageError
 from ...state.tasks import TaskKind
 from ..statistics.tie_policy import DEFAULT_TIE_POLICY, TiePolicy
@@ -25,17 +28,17 @@ from .files import Row, RowFile
 Labels = Literal["people", "construction", "none"]
 
 Rows = Callable[[Sequence[RowFile]], Iterator[Row]]
-"""Turns the rows of a format's files, given in the format's order, into items' fields."""
+"""Turns the rows of a format's files, in the order of the format, into fields of items."""
 
 
 @dataclass(frozen=True)
 class DownloadFormat:
-    """Describes one way in which a dataset lies on a disk.
+    """One layout of a dataset's files on disk.
 
     Attributes:
-        files: the paths of its files below a folder; each may also be compressed (``.gz``).
+        files: the paths of its files inside a folder; each may also be compressed (``.gz``).
         rows: the function that reads them.
-        extra: further files beside them, read only if they are there.
+        extra: optional further files in the same folder.
     """
 
     files: tuple[str, ...]
@@ -45,20 +48,20 @@ class DownloadFormat:
 
 @dataclass(frozen=True)
 class GitHub:
-    """Names a repository on GitHub and the commit whose files are taken."""
+    """A repository on GitHub and the commit to fetch."""
 
     repository: str
     commit: str
 
     @property
     def address(self) -> str:
-        """Return the address of its page for people."""
+        """Return the address of its web page."""
         return f"https://github.com/{self.repository}/tree/{self.commit}"
 
 
 @dataclass(frozen=True)
 class HuggingFace:
-    """Names a dataset on the Hugging Face Hub, the revision taken, and the SHA-256 that the Hub states of each file."""
+    """A dataset on the Hugging Face Hub, its revision, and the SHA-256 of each file."""
 
     repository: str
     revision: str
@@ -66,48 +69,33 @@ class HuggingFace:
 
     @property
     def address(self) -> str:
-        """Return the address of its page for people."""
+        """Return the address of its web page."""
         return f"https://huggingface.co/datasets/{self.repository}/tree/{self.revision}"
 
 
 @dataclass(frozen=True)
-class Paper:
-    """Holds what to cite for a dataset.
-
-    Attributes:
-        cite: authors and year.
-        title: the title of the paper.
-        bibtex: the BibTeX entry.
-    """
-
-    cite: str
-    title: str
-    bibtex: str
-
-
-@dataclass(frozen=True)
 class Source:
-    """Describes a dataset that has a name.
+    """A named dataset.
 
     Attributes:
         name: its name in this package.
         kind: the kind of task, ``score`` or ``compare``.
         summary: its content in a few words.
         labels: the origin of the labels.
-        items: the number of items, where that is known.
-        size: the number of items in words, with what they are made of.
+        items: the number of items, if known.
+        size: the number of items and their origin, in words.
         licence: the licence that its home states, in short.
-        forms: the formats it is read from, the published one first; empty for a bundled dataset.
-        home: the place that the published format is fetched from; ``None`` for a bundled dataset.
+        forms: the formats that can be read, the published one first; empty for a bundled dataset.
+        home: the place to fetch the published format from; ``None`` for a bundled dataset.
         papers: the papers to cite.
         scale: the scale of its labels, in words.
         family: the prefix of its aspects' full names.
-        aspects: the aspects that are rated.
-        terms: the terms of use, where they take more words than ``licence``.
-        quirks: facts to know before trusting a figure made from it.
-        rule: how a comparison is measured against its labels.
-        file: for a dataset that another package registers: its items as a JSONL, JSON, CSV or Parquet file, or a
-            function that puts the file on the disk and gives its path.
+        aspects: the aspects that were rated.
+        terms: the terms of use, if they need more words than ``licence``.
+        quirks: facts that affect how to interpret results on this dataset.
+        rule: the rule for comparing verdicts with labels.
+        file: for a dataset of another package: its items as a JSONL, JSON, CSV or Parquet file, or
+            a function that creates the file and returns its path.
     """
 
     name: str
@@ -120,7 +108,7 @@ class Source:
     scale: str
     forms: tuple[DownloadFormat, ...] = ()
     home: GitHub | HuggingFace | None = None
-    papers: tuple[Paper, ...] = ()
+    papers: tuple[Citation, ...] = ()
     family: str = "summeval"
     aspects: tuple[str, ...] = ()
     terms: str = ""
@@ -129,28 +117,101 @@ class Source:
     file: Path | Callable[[], Path] | None = None
 
     @property
+    def is_published(self) -> bool:
+        """Whether its files are downloaded or in a user's folder; others come with a package."""
+        return bool(self.forms) and self.file is None
+
+    @property
     def wanted(self) -> str:
-        """Name the files of each format, for messages."""
+        """Return the file names of each format, for messages."""
         names = []
         for first, *others in (form.files for form in self.forms):
-            names.append(f"{first} and {len(others)} more files" if others else PurePosixPath(first).name)
+            names.append(
+                f"{first} and {len(others)} more files" if others else PurePosixPath(first).name
+            )
         *most, last = names
         return f"{', '.join(most)} or {last}" if most else last
 
 
+_Column = Literal[
+    "annotations",
+    "annotator1",
+    "annotator2",
+    "annotator3",
+    "answer_1",
+    "answer_2",
+    "answers",
+    "candidate",
+    "category",
+    "coherence",
+    "complexity",
+    "document",
+    "empathy",
+    "engagement",
+    "fact",
+    "group",
+    "human",
+    "id",
+    "input",
+    "models",
+    "question",
+    "references",
+    "relevance",
+    "source",
+    "surprise",
+    "system",
+]
+"""Valid names for a published column: a field of an item, or an input of published_readers.py."""
+
+
+class _Columns(TypedDict):
+    columns: NotRequired[dict[_Column, str]]
+    optional: NotRequired[dict[_Column, str]]
+
+
+class _Forms(TypedDict):
+    forms: list[_Columns]
+
+
+class _Mapped(TypedDict):
+    datasets: list[_Forms]
+
+
+class _Catalog(TypedDict):
+    """The content of catalog.yaml."""
+
+    datasets: tuple[Source, ...]
+    papers: dict[str, Citation]
+
+
 def _read_catalog() -> dict[str, Source]:
-    text = Path(__file__).with_name("catalog.yaml").read_text(encoding="utf-8")
-    # The parser in C takes a tenth of the time; PyYAML may have been built without it.
-    catalog = yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    path = Path(__file__).with_name("catalog.yaml")
+    # The C parser takes a tenth of the time, but PyYAML may be built without it.
+    catalog = yaml.load(path.read_text("utf-8"), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    mapped = [
+        {
+            "forms": [
+                {name: form[name] for name in ("columns", "optional") if name in form}
+                for form in forms
+            ]
+        }
+        for forms in (entry.get("forms", ()) for entry in catalog["datasets"])
+    ]
+    check_data(path, {"datasets": mapped}, _Mapped, lambda place, _: line_in_yaml(path, place))
+    # FairEval's paper is that of a protocol, too.
+    papers = catalog["papers"] = {"faireval": asdict(FAIREVAL), **catalog["papers"]}
     for entry in catalog["datasets"]:
-        entry["papers"] = [catalog["papers"][name] for name in entry.get("papers", ())]
+        # Unknown names stay here; the check below refuses them and names their line.
+        entry["papers"] = [papers.get(name, name) for name in entry.get("papers", ())]
         for form in entry.get("forms", ()):
-            names = ("columns", "optional") if "columns" in form else ()
-            given = {name: form.pop(name, {}) for name in names}
-            form["rows"] = partial(getattr(published_readers, form["rows"]), **given)
-    # Extra keys are refused: a misspelt one would be left out without a word.
-    sources = TypeAdapter(tuple[Source, ...]).validate_python(catalog["datasets"], extra="forbid")
-    return {source.name: source for source in sources}
+            given = {}
+            if "columns" in form:
+                given = {name: form.pop(name, {}) for name in ("columns", "optional")}
+            rows = form.get("rows")
+            if hasattr(published_readers, str(rows)):
+                form["rows"] = partial(getattr(published_readers, rows), **given)
+    checked = check_data(path, catalog, _Catalog, lambda place, _: line_in_yaml(path, place))
+    return {source.name: source for source in checked["datasets"]}
 
 
 SOURCES = _read_catalog()
@@ -160,7 +221,7 @@ _GROUP: Group = "jurygraph.datasets"
 
 
 def dataset_names() -> tuple[str, ...]:
-    """Return the names of the package's datasets, then of those that other packages register.
+    """Return the names of the package's datasets, then those registered by other packages.
 
     >>> dataset_names()[:2]
     ('demo', 'demo-pairs')
@@ -169,13 +230,13 @@ def dataset_names() -> tuple[str, ...]:
 
 
 def find_source(name: str) -> Source | None:
-    """Find the description of a dataset by its name; ``None`` if no dataset has it.
+    """Find the description of a dataset by name; ``None`` if there is none.
 
     Raises:
-        UsageError: what a package registers under ``jurygraph.datasets`` cannot be loaded, or is no ``Source`` of
-            that name with a file.
+        UsageError: an entry under ``jurygraph.datasets`` cannot be loaded, or is not a ``Source``
+            of that name with a file.
     """
-    # A name of the catalogue stays what it is, whatever another package registers under it.
+    # Other packages cannot redefine a name of the catalogue.
     if name in SOURCES or name not in plugins(_GROUP):
         return SOURCES.get(name)
     source = load_plugin(_GROUP, name)
@@ -187,17 +248,19 @@ def find_source(name: str) -> Source | None:
         wrong = "it has no file"
     else:
         return source
-    remedy = "register a Source with a file"
-    raise UsageError(f"{name!r}, registered under {_GROUP}, is not a dataset: {wrong}; {remedy}")
+    raise UsageError(
+        f"{name!r}, registered under {_GROUP}, is not a dataset: {wrong}; "
+        "register a Source with a file"
+    )
 
 
 class LocatedFile(NamedTuple):
-    """Holds the places of a dataset's files.
+    """The location of a dataset's files.
 
     Attributes:
         rows: the function that reads them.
-        paths: the files in their format's order, then those of its further files that are there.
-        place: the file, or the folder that holds them all: enough to find them again.
+        paths: the files in the order of their format, then the further files that exist.
+        place: the file, or the folder that contains all files. It is enough to find them again.
     """
 
     rows: Rows
@@ -206,7 +269,7 @@ class LocatedFile(NamedTuple):
 
 
 def find(source: Source, place: str | Path) -> LocatedFile:
-    """Find a dataset's files in a folder, in a folder below it with the dataset's name, or as the one file named.
+    """Find a dataset's files in a folder, in its subfolder of the dataset's name, or as one file.
 
     Raises:
         DataError: they are not there.
@@ -220,18 +283,18 @@ def find(source: Source, place: str | Path) -> LocatedFile:
         raise DataError(f"{place}: {source.name} is read from {source.wanted}, not from this file")
     if not place.is_dir():
         raise DataError(f"{place}: there is no such folder")
-    raise DataError(f"{place}: holds no {source.wanted}, which {source.name} is read from (also .gz)")
+    raise DataError(f"{place}: has no {source.wanted}, which {source.name} is read from (also .gz)")
 
 
 def _in_folder(form: DownloadFormat, folder: Path, wanted: Path | None) -> LocatedFile | None:
     parts = [PurePosixPath(name).parts for name in form.files]
-    # First as published, then without leading folders: a part of a checkout does as well.
+    # Try the published paths first, then without leading folders, for part of a checkout.
     for dropped in range(min(map(len, parts))):
         names = ["/".join(path[dropped:]) for path in parts]
         paths = list(filter(None, (_plain_or_compressed(folder / name) for name in names)))
-        # Not so short that two files become one, such as the eight ``dataset.json`` of LLMBar.
+        # Stop before two files become one, such as the eight ``dataset.json`` of LLMBar.
         is_whole = len(set(names)) == len(names) == len(paths)
-        # A file that the user named has to be the first of the format: the others are found beside it.
+        # A file named by the user must be the first of the format; the others are next to it.
         if is_whole and wanted in (None, paths[0]):
             extra = filter(None, (_plain_or_compressed(folder / name) for name in form.extra))
             return LocatedFile(form.rows, (*paths, *extra), paths[0] if len(paths) == 1 else folder)
@@ -239,4 +302,6 @@ def _in_folder(form: DownloadFormat, folder: Path, wanted: Path | None) -> Locat
 
 
 def _plain_or_compressed(path: Path) -> Path | None:
-    return next((file for file in (path, path.with_name(f"{path.name}.gz")) if file.is_file()), None)
+    return next(
+        (file for file in (path, path.with_name(f"{path.name}.gz")) if file.is_file()), None
+    )

@@ -1,4 +1,4 @@
-"""Load a dataset by its name, from a file or from a table in memory, and choose the aspects to judge."""
+"""Load a dataset by name, from a file or from a table in memory."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import hashlib
 import math
 import sys
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -18,33 +19,62 @@ from ...state.errors import DataError, UsageError
 from ...state.tasks import TaskKind
 from ..statistics.tie_policy import DEFAULT_TIE_POLICY, TiePolicy
 from . import catalog
+from .annotator_columns import merged
 from .catalog import Labels, LocatedFile, Source, find
 from .fetch import fetch
 from .files import digest_of
 from .frames import Frame, frame_rows, row_file
-from .items import DatasetProfile, Item, Numbered, Reader, parse_rows, profile_items
-from .reading import ROW_NUMBER, Columns, ReadingNotice, beginning, guess_columns, number_columns
+from .items import (
+    DatasetProfile,
+    Empty,
+    Item,
+    MissingTextError,
+    Numbered,
+    Reader,
+    has_repeated,
+    parse_rows,
+    profile_items,
+)
+from .label_reader import NO_CODES, LabelCodes
+from .layouts import Layout, laid_out, layouts_of
+from .reading import (
+    BETTER,
+    LOOKED_AT,
+    ROW_NUMBER,
+    Columns,
+    ReadingNotice,
+    beginning,
+    guess_columns,
+    kind_of_mapping,
+)
 from .selection import Sample, Shard, renamed, sampled, sharded
+from .unused_columns import unreadable_winners, unused_columns
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """Holds items of one kind, in order. They stay in their file: each iteration reads them again, one at a time.
+    """Items of one kind, in order.
+
+    The items stay in their file. Each iteration reads them again, one at a time.
 
     Attributes:
         name: the name as given, without folders.
         kind: the kind of task, ``score`` or ``compare``.
         labels: the origin of the labels: people, or the construction of the data.
-        digest: the digest of the file's content; two people with the same digest judged the same items.
-        location: the file, or the folder with the files; with the name, enough to load it again.
+        digest: the digest of the file's content. Equal digests mean that the same items were
+            judged.
+        location: the file, or the folder with the files. Name and location are enough to load it
+            again.
         survey: the counts and ranges of all items of the file.
         read: a function that reads the items, each with its line number.
         limit: the number of first items that belong to the dataset; ``None``: all.
-        family: the prefix of its aspects' full names, such as ``topical-chat``, where it is known.
-        line_name: what an item's number counts: ``line``, ``row`` or ``item``.
-        rule: how a comparison is measured against its labels.
-        columns: the columns of the file that fields are taken from, where they have other names.
-        chosen: which random sample of the file's items it holds; ``None``: all.
+        family: the prefix of its aspects' full names, such as ``topical-chat``, if known.
+        line_name: the unit of an item's number: ``line``, ``row`` or ``item``.
+        rule: the rule for comparing verdicts with labels.
+        columns: the column of each field whose column has another name.
+        label_codes: the label for each value of the file, if labels are coded.
+        empty: the treatment of an empty candidate or answer in the file.
+        chosen: the random sample of the file's items; ``None``: all.
 
     >>> from jurygraph.eval.datasets.items import ScoreItem
     >>> rain = ScoreItem(id="a", source="It rained.", candidate="Rain.", human={"fluency": 4})
@@ -65,22 +95,29 @@ class Dataset:
     line_name: str = "line"
     rule: TiePolicy = DEFAULT_TIE_POLICY
     columns: Mapping[str, str] = field(default_factory=dict)
+    label_codes: LabelCodes = field(default_factory=dict)
+    empty: Empty = "refuse"
     chosen: Sample | None = None
 
     @classmethod
     def of(
-        cls, name: str, items: Iterable[Item], *, labels: Labels | None = None, family: str | None = None
+        cls,
+        name: str,
+        items: Iterable[Item],
+        *,
+        labels: Labels | None = None,
+        family: str | None = None,
     ) -> Dataset:
-        """Make a dataset of items in memory; labels are people's unless said otherwise.
+        """Make a dataset of items in memory; the labels come from people by default.
 
         Raises:
             DataError: no items, both kinds, or one id twice.
         """
-        dataset = _in_memory(name, items, "item")
+        dataset, _ = _in_memory(name, enumerate(items, start=1), "item")
         return replace(dataset, labels=labels or dataset.labels, family=family)
 
     @classmethod
-    def of_frame(
+    def of_frame(  # noqa: PLR0913
         cls,
         frame: Frame,
         name: str = "frame",
@@ -88,11 +125,15 @@ class Dataset:
         labels: Labels | None = None,
         family: str | None = None,
         max_characters: int | None = None,
+        columns: Columns | None = None,
+        label_codes: LabelCodes = NO_CODES,
+        empty: Empty = "refuse",
     ) -> Dataset:
         """Make a dataset of a table in memory: a pandas, polars or Arrow frame, or a list of dicts.
 
-        The columns are the fields of an item; ``human.fluency`` is a column for one aspect. Missing cells (``None``,
-        NaN) are as if they were not there. The rows are copied: later changes of the frame have no effect.
+        The columns are the fields of an item; ``human.fluency`` is a column for one aspect. Missing
+        cells (``None``, NaN) are ignored. The rows are copied, so later changes of the frame have
+        no effect. For ``columns``, ``label_codes`` and ``empty``, see ``load_dataset``.
 
         Raises:
             DataError: names row (counted from 1) and field.
@@ -102,11 +143,23 @@ class Dataset:
         ['fluency']
         """
         rows = list(frame_rows(frame))
+        given = columns or {}
+        layouts = layouts_of(rows[:LOOKED_AT], "row")
+        rows = list(laid_out(rows, layouts, "row"))
         first = beginning(rows)
-        columns = guess_columns(first, {})
-        _tell(name, [], first, columns, {})
-        items = (item for _, item in parse_rows(renamed(rows, columns, name), name, "row"))
-        dataset = _in_memory(name, items, "row", math.inf if max_characters is None else max_characters)
+        read = guess_columns(first, given, label_codes)
+        seen: dict[str, None] = {}
+        fields = renamed(rows, read, name, seen)
+        items = list(
+            parse_rows(
+                fields, name, "row", codes=label_codes, kind=kind_of_mapping(read), empty=empty
+            )
+        )
+        longest = math.inf if max_characters is None else max_characters
+        dataset, notices = _in_memory(name, items, "row", longest, merge=_may_be_merged(layouts))
+        notices = [*notices, *_about_empty(dataset.survey)]
+        unused = unused_columns(dataset.kind, seen, read, first, label_codes)
+        _tell(name, [], layouts, read, given, [*notices, unused.words(in_frame=True)])
         return replace(dataset, labels=labels or dataset.labels, family=family)
 
     def __iter__(self) -> Iterator[Item]:
@@ -122,7 +175,7 @@ class Dataset:
 
     @property
     def items(self) -> tuple[Item, ...]:
-        """Read all items into memory; to go through many, iterate over the dataset instead."""
+        """Read all items into memory; to process many items, iterate over the dataset instead."""
         return tuple(self)
 
     def numbered(self) -> Iterator[Numbered]:
@@ -130,20 +183,29 @@ class Dataset:
         return islice(self.read(), self.limit)
 
     def aspect_names(self) -> list[str]:
-        """Return the aspects that have labels here, in the order in which they first occur."""
-        # The survey covers the whole file: an aspect whose first label comes after ``limit`` has none here.
+        """Return the aspects that have labels in this dataset, in order of first occurrence."""
+        # The survey covers the whole file; the first label of an aspect may come after ``limit``.
         return [name for name, labels in self.survey.aspects.items() if labels.first < len(self)]
 
     def first(self, limit: int | None) -> Dataset:
-        """Return the dataset with its first items only; ``None`` keeps them all."""
+        """Return the dataset with its first items only; ``None`` returns all."""
         return self if limit is None else replace(self, limit=min(limit, len(self)))
 
-    def sample(self, size: int, seed: int = 0, of_group: int | None = None, spread: bool = True) -> Dataset:
-        """Return the dataset with so many items, chosen at random by whole groups; the same seed chooses the same.
+    def sample(
+        self,
+        size: int,
+        seed: int = 0,
+        of_group: int | None = None,
+        spread: bool = True,
+        shuffled: bool = True,
+    ) -> Dataset:
+        """Return a random sample of the dataset, drawn by whole groups and reproducible by seed.
 
-        A larger sample with the same seed holds the smaller one. With ``of_group``, at most so many items of a group
-        are taken before other groups have had their turn. Categories, and of items without groups also systems, have
-        their share of it unless ``spread`` is false.
+        A larger sample with the same seed contains the smaller one. ``of_group`` limits the items
+        that are drawn from a group before other groups have had their turn. They are drawn at
+        random within the group; ``shuffled=False`` takes them in the order of the file, as earlier
+        versions did. The sample is spread over categories, and over systems for items without
+        groups, in proportion to their share of the data, unless ``spread`` is false.
 
         Raises:
             UsageError: a size below 1.
@@ -154,15 +216,16 @@ class Dataset:
         """
         if size < 1:
             raise UsageError(f"a sample must have 1 item or more, got {size}")
-        read, chosen = sampled(self.numbered, Sample(size, seed, of_group, spread))
+        sample = Sample(size, seed, of_group, spread, shuffled and of_group is not None)
+        read, chosen = sampled(self.numbered, sample)
         survey = profile_items(read, self.name, self.line_name)
         return replace(self, read=read, survey=survey, limit=None, chosen=chosen)
 
     def shard(self, shard: Shard) -> Dataset:
-        """Return the dataset with the items of one shard only; groups are kept together.
+        """Return the items of one shard; groups are not divided.
 
         Raises:
-            UsageError: there are more shards than groups, and this one is empty.
+            UsageError: there are more shards than groups, so this one is empty.
 
         >>> demo = load_dataset("demo")
         >>> [len(demo.shard(Shard(number, 5))) for number in range(1, 6)]
@@ -170,27 +233,78 @@ class Dataset:
         """
         read = partial(sharded, self.numbered, shard)
         if next(read(), None) is None:
-            empty = f"shard {shard} of {self.name} is empty"
-            raise UsageError(f"{empty}: there are fewer groups of items than shards")
-        return replace(self, read=read, survey=profile_items(read, self.name, self.line_name), limit=None)
+            raise UsageError(
+                f"shard {shard} of {self.name} is empty: there are fewer groups of items than shards"
+            )
+        return replace(
+            self, read=read, survey=profile_items(read, self.name, self.line_name), limit=None
+        )
 
 
-def _in_memory(name: str, items: Iterable[Item], line_name: str, longest: float = math.inf) -> Dataset:
-    # Copied once: the items may come from an iterator, and every pass over the dataset must see the same ones.
-    copies = tuple(items)
-    read = partial(enumerate, copies, 1)
-    survey = profile_items(read, name, line_name, longest)
+def _in_memory(
+    name: str,
+    numbered: Iterable[Numbered],
+    line_name: str,
+    longest: float = math.inf,
+    merge: bool = False,
+) -> tuple[Dataset, Sequence[str]]:
+    """Make a dataset of items in memory; ``merge`` merges rows of several annotators.
+
+    Returns:
+        the dataset, and notices of merged rows and empty answers.
+    """
+    # Copy once: the items may come from an iterator, and every pass must see the same ones.
+    copies = tuple(numbered)
+    read: Reader = partial(iter, copies)
+    notices: Sequence[str] = ()
+    if merge:
+        read, survey, notices = _merged(read, name, line_name, longest)
+        copies = tuple(read())
+        read = partial(iter, copies)
+    else:
+        survey = profile_items(read, name, line_name, longest)
     content = hashlib.sha256()
-    # Item by item, each after a line feed: as one text they would be in memory twice.
-    for number, item in enumerate(copies):
-        content.update(b"\n" * (number > 0) + item.model_dump_json().encode())
+    # Hash item by item, each after a line feed; one joined text would double the memory.
+    for place, (_, item) in enumerate(copies):
+        content.update(b"\n" * (place > 0) + item.model_dump_json().encode())
     labels: Labels = "people" if survey.has_labels else "none"
     digest = content.hexdigest()[:12]
-    return Dataset(name, survey.kind, labels, digest, "in memory", survey, read, line_name=line_name)
+    return Dataset(
+        name, survey.kind, labels, digest, "in memory", survey, read, line_name=line_name
+    ), notices
+
+
+def _about_empty(survey: DatasetProfile) -> list[str]:
+    """Report how many items have an empty answer, if any."""
+    if not survey.empty:
+        return []
+    have = "1 item has" if survey.empty == 1 else f"{survey.empty:,} items have"
+    return [f"{have} an empty candidate or answer, which is judged and shown as empty"]
+
+
+def _may_be_merged(layouts: Sequence[Layout]) -> bool:
+    """Return whether the layouts allow rows of several annotators of one item."""
+    return not any(layout.gather for layout in layouts)
+
+
+def _merged(
+    read: Reader, name: str, line_name: str, longest: float
+) -> tuple[Reader, DatasetProfile, Sequence[str]]:
+    """Check all items and merge the rows of several annotators.
+
+    Returns:
+        the reader of the merged items, their profile, and notices.
+    """
+    identities = array("Q")
+    survey = profile_items(read, name, line_name, longest, identities)
+    if not has_repeated(identities):
+        return read, survey, ()
+    together = merged(read, identities, name, line_name)
+    return together.read, profile_items(together.read, name, line_name), together.notices
 
 
 def find_item(dataset: Dataset, id: str) -> Item | None:
-    """Find the item with an id, or return ``None``; the dataset is read as far as that item.
+    """Find the item with an id, or return ``None``; reading stops at that item.
 
     >>> find_item(load_dataset("demo"), "no such item") is None
     True
@@ -199,11 +313,11 @@ def find_item(dataset: Dataset, id: str) -> Item | None:
 
 
 MAX_CHARACTERS = 100_000
-"""Texts with more characters are refused by default: mostly they are a wrong column, and they are dear to judge."""
+"""Longer texts are refused by default: they usually come from a wrong column and cost a lot."""
 
 
 Data = str | Path | Dataset | Frame
-"""Anything that can be judged: a dataset or its name, a file, a table in memory."""
+"""Any input that can be judged: a dataset or its name, a file, or a table in memory."""
 
 
 def load_dataset(
@@ -212,148 +326,346 @@ def load_dataset(
     *,
     max_characters: int = MAX_CHARACTERS,
     columns: Mapping[str, str] | None = None,
+    label_codes: LabelCodes | None = None,
+    empty: Empty | None = None,
 ) -> Dataset:
     """Load a dataset and check every row of it.
 
     Args:
-        data: a known name (see ``dataset_names``); a JSONL, JSON, CSV or Parquet file; or a table in memory, see
-            ``Dataset.of_frame``.
-        data_dir: the folder that holds a published dataset's files, or the file; without it they are fetched
-            from where they are published, once.
+        data: a known name (see ``dataset_names``); a JSONL, JSON, CSV or Parquet file; or a table
+            in memory, see ``Dataset.of_frame``.
+        data_dir: the folder or file with a published dataset. Without it, the dataset is downloaded
+            once. Other datasets refuse it.
         max_characters: the longest text that an item may have.
-        columns: for a file whose columns have other names: which column each field is taken from.
+        columns: the column for each field, if the columns of a file have other names.
+        label_codes: the label for each value, if the labels of a file are coded, such as
+            ``{"0": "1", "1": "2", "2": "tie"}`` for winners counted from 0.
+        empty: ``refuse`` makes an empty candidate or answer an error, ``judge`` has it judged and
+            shown as empty. The default is ``refuse`` for your own data and ``judge`` for named
+            datasets.
 
     Raises:
         DataError: data that cannot be used; names file, line and field.
-        UsageError: a name that is not known, or a package that is not installed.
+        UsageError: an unknown name, a missing package, or an argument that does not apply to these
+            data.
 
     >>> load_dataset("demo").kind
     'score'
     """
     source = catalog.find_source(str(data)) if isinstance(data, (str, Path)) else None
-    if columns and (source or not isinstance(data, (str, Path))):
-        why = "a dataset knows its columns, and a data frame's are renamed in the frame"
-        raise UsageError(f"--columns (columns=) only applies to a file of your own: {why}")
+    known = source or isinstance(data, Dataset)
+    if columns and known:
+        why = "a dataset knows its columns"
+        raise UsageError(
+            f"--columns (columns=) only applies to a file or data frame of your own: {why}"
+        )
+    if label_codes and known:
+        why = "the labels of a dataset are known"
+        raise UsageError(
+            f"--labels (label_codes=) only applies to a file or data frame of your own: {why}"
+        )
+    if data_dir is not None and not isinstance(data, (str, Path)):
+        raise UsageError("data_dir= does not apply to data in memory: leave it out")
     if isinstance(data, Dataset):
+        if empty:
+            raise UsageError(
+                "--empty (empty=) does not apply to a dataset that is loaded: leave it out"
+            )
         return data
     if not isinstance(data, (str, Path)):
-        return Dataset.of_frame(data, max_characters=max_characters)
+        return Dataset.of_frame(
+            data,
+            max_characters=max_characters,
+            columns=columns,
+            label_codes=label_codes or NO_CODES,
+            empty=empty or "refuse",
+        )
     if source is None:
-        return _of_file(Path(data), data_dir, max_characters, columns or {})
-    if source.file or not source.forms:
-        file = source.file or Path(__file__).parent / "data" / f"{source.name}.jsonl"
-        path = file if isinstance(file, Path) else Path(file())
-        if not path.is_file():
-            raise DataError(f"{path}: the file of the dataset {source.name} does not exist")
-        return _loaded(source, _one_file(path), max_characters)
-    dataset = _loaded(source, find(source, data_dir or fetch(source)), max_characters)
-    # In a folder of the user's own, a part of the dataset will do; what was fetched has to be complete.
-    if data_dir is None and source.items not in (None, len(dataset)):
-        raise DataError(f"{dataset.location}: holds {len(dataset)} items, but {source.items} were published")
-    return dataset
+        return _of_file(
+            Path(data),
+            data_dir,
+            max_characters,
+            columns or {},
+            label_codes or {},
+            empty or "refuse",
+        )
+    return load_source(source, data_dir, max_characters, empty or "judge")
 
 
-def load_again(name: str, location: str, columns: Mapping[str, str] | None = None) -> Dataset:
-    """Load the dataset of a run again, by name, location and columns in its manifest; nothing is fetched.
+def load_again(about: Mapping[str, Any]) -> Dataset:
+    """Load the dataset of a run again from its manifest (``describe_data``), without a download.
 
     Raises:
-        DataError: it is not there any more, or never was in a file.
+        DataError: it no longer exists, or was never in a file.
     """
+    name = about["name"]
+    location = about["location"]
     source = catalog.find_source(name)
-    data = name if source else Path(location)
-    data_dir = location if source and source.forms else None
-    # No limit of characters: the run's own may have been higher than the default, and its texts have passed it.
-    return load_dataset(data, data_dir, max_characters=sys.maxsize, columns=columns)
+    data_dir = location if source and source.is_published else None
+    # No limit of characters: the texts passed the limit of the run, which may have been higher.
+    if source is None:
+        columns = about.get("columns") or {}
+        codes = about.get("label_codes") or {}
+        # The user was told how the file is read when the run began.
+        return _of_file(
+            Path(location),
+            None,
+            sys.maxsize,
+            columns,
+            codes,
+            about.get("empty", "refuse"),
+            tell=False,
+        )
+    return load_source(source, data_dir, sys.maxsize, "judge", tell=False)
 
 
 def data_options(described: Mapping[str, Any]) -> list[str]:
-    """Return the options with which a command takes the same items, of what a manifest records of them.
+    """Return the command options that select the items recorded in a manifest.
 
     >>> data_options({"name": "demo", "sample": {"size": 8, "seed": 1, "spread": True}})
     ['--data', 'demo', '--sample', '8', '--seed', '1']
     """
-    name, location = str(described["name"]), str(described.get("location", "FILE"))
-    source, sample = catalog.find_source(name), described.get("sample") or {}
-    asked = {"sample": sample.get("size"), "seed": sample.get("seed"), "of-group": sample.get("of_group")}
+    name = str(described["name"])
+    location = str(described.get("location", "FILE"))
+    source = catalog.find_source(name)
+    sample = described.get("sample") or {}
+    codes: LabelCodes = described.get("label_codes") or {}
+    asked = {
+        "sample": sample.get("size"),
+        "seed": sample.get("seed"),
+        "of-group": sample.get("of_group"),
+    }
     given = [
         ("data", name if source else location),
-        *([("data-dir", location)] if source and source.forms else []),
-        *(("columns", f"{field}={column}") for field, column in (described.get("columns") or {}).items()),
+        *([("data-dir", location)] if source and source.is_published else []),
+        *(
+            ("columns", f"{field}={column}")
+            for field, column in (described.get("columns") or {}).items()
+        ),
+        *([("labels", ",".join(map("=".join, codes.items())))] if codes else []),
+        *([("empty", described["empty"])] if described.get("empty") else []),
         *((option, str(value)) for option, value in asked.items() if value is not None),
     ]
     return [word for option, value in given for word in (f"--{option}", value)]
 
 
-def _of_file(path: Path, data_dir: str | Path | None, max_characters: int, columns: Columns) -> Dataset:
-    # Without a suffix it was meant as a name, perhaps misspelt; a missing file is reported when it is opened.
+def load_source(
+    source: Source,
+    data_dir: str | Path | None = None,
+    max_characters: int = MAX_CHARACTERS,
+    empty: Empty = "judge",
+    *,
+    tell: bool = True,
+) -> Dataset:
+    """Load a dataset from its description, which need not be registered under its name.
+
+    Args:
+        source: the description.
+        data_dir: as for ``load_dataset``.
+        max_characters: as for ``load_dataset``.
+        empty: as for ``load_dataset``.
+        tell: whether to report how the rows were read.
+
+    Raises:
+        DataError: its file does not exist or cannot be read.
+        UsageError: ``data_dir`` for a dataset that comes with a package.
+
+    >>> len(load_source(catalog.SOURCES["demo"]))
+    108
+    """
+    if not source.is_published:
+        if data_dir is not None:
+            where = "comes with a package" if source.file else "comes with jurygraph"
+            raise UsageError(
+                f"--data-dir (data_dir=) does not apply to {source.name}, which {where}: leave it out"
+            )
+        file = source.file or Path(__file__).parent / "data" / f"{source.name}.jsonl"
+        path = file if isinstance(file, Path) else Path(file())
+        if not path.is_file():
+            raise DataError(f"{path}: the file of the dataset {source.name} does not exist")
+        located = _one_file(path)
+    else:
+        located = find(source, data_dir or fetch(source))
+    dataset, notices = _loaded(source, located, max_characters, empty=empty)
+    # A user's folder may contain part of the dataset; a download must be complete.
+    if source.is_published and data_dir is None and source.items not in (None, len(dataset)):
+        raise DataError(
+            f"{dataset.location}: contains {len(dataset)} items, but {source.items} were published"
+        )
+    if tell:
+        _tell(source.name, [], [], {}, {}, notices)
+    return dataset
+
+
+def _of_file(  # noqa: PLR0913
+    path: Path,
+    data_dir: str | Path | None,
+    max_characters: int,
+    columns: Columns,
+    codes: LabelCodes,
+    empty: Empty,
+    *,
+    tell: bool = True,
+) -> Dataset:
+    # Without a suffix it is probably a misspelt dataset name. A missing file with a suffix is
+    # reported when it is opened.
     if not path.exists() and path.suffix == "":
         known = listed(catalog.dataset_names(), str(path))
         raise UsageError(f"no dataset or file {str(path)!r}; datasets are {known}")
     if data_dir is not None:
         raise UsageError(f"{path} is a file: --data-dir (data_dir=) only applies to named datasets")
     rows = row_file(path)
-    first = beginning(rows.rows())
-    read = guess_columns(first, columns)
+    numbered = [*islice(rows.rows(), LOOKED_AT)]
+    where = f"{path}, {rows.line_name}"
+    layouts = layouts_of(numbered, where)
+    first = [row for _, row in laid_out(numbered, layouts, where)]
+    seen: dict[str, None] = {}
     try:
-        dataset = replace(_loaded(None, _one_file(path, read), max_characters), columns=read)
-    except DataError:
-        # The first row lacks the field of a misspelt column; that no row has the column is known at the last one only.
-        for _ in renamed(row_file(path).rows(), read, str(path)) if columns and path.is_file() else ():
+        read = guess_columns(first, columns, codes)
+    except DataError as error:
+        raise DataError(f"{path}: {error}") from None
+    try:
+        located = LocatedFile(
+            lambda files: renamed(
+                laid_out(files[0].rows(), layouts, where), read, str(path), seen, rows.line_name
+            ),
+            (path,),
+            path,
+        )
+        loaded, notices = _loaded(
+            None,
+            located,
+            max_characters,
+            codes,
+            kind_of_mapping(read),
+            empty,
+            merge=_may_be_merged(layouts),
+        )
+        dataset = replace(loaded, columns=read, label_codes=codes, empty=empty)
+    except DataError as error:
+        # A misspelt column is certain only after the last row, so read all rows before reporting
+        # the field that the first row lacks.
+        for _ in (
+            renamed(
+                laid_out(row_file(path).rows(), layouts, where),
+                read,
+                str(path),
+                None,
+                rows.line_name,
+            )
+            if columns and path.is_file()
+            else ()
+        ):
             pass
+        if isinstance(error, MissingTextError):
+            # A user who names the text columns can also name the label column in the same step.
+            unused = unused_columns("compare", dict.fromkeys(chain(*first)), read, first, codes)
+            whole = (row for _, row in laid_out(row_file(path).rows(), layouts, where))
+            more = unused.offered() or unreadable_winners(whole, read, codes)
+            raise MissingTextError(f"{error}. {more}" if more else str(error)) from None
         raise
-    _tell(str(path), rows.form(), first, read, columns)
+    if tell:
+        unused = unused_columns(dataset.kind, seen, read, first, codes)
+        _tell(str(path), rows.form(), layouts, read, columns, [*notices, unused.words()])
     return dataset
 
 
-def _tell(place: str, form: list[str], first: list[dict[str, Any]], read: Columns, given: Columns) -> None:
-    """Say how data were read that do not come as they are documented; what the user has said is not repeated."""
+def _tell(
+    place: str,
+    form: list[str],
+    layouts: Sequence[Layout],
+    read: Columns,
+    given: Columns,
+    more: Iterable[str],
+) -> None:
+    """Report how data in an undocumented form were read, without repeating the user's options.
+
+    Args:
+        place: the name of the file.
+        form: its encoding and separator, where these are unusual.
+        layouts: the layouts of its rows.
+        read: the columns that fields were taken from.
+        given: the columns that the user named.
+        more: further sentences, on merged rows and on unused columns.
+    """
     guessed = {field: column for field, column in read.items() if field not in given}
     parts = [
         *([f"read {' '.join(form)}"] if form else []),
-        *(f"{field} = {column!r}" for field, column in guessed.items() if column != ROW_NUMBER),
+        *(layout.words for layout in layouts),
+        *(
+            f"{field} = {column!r}"
+            for field, column in guessed.items()
+            if column not in (ROW_NUMBER, field)
+        ),
+        *(
+            ["the answer with the higher score wins, equal scores are a tie"]
+            if BETTER in guessed.get("human", "")
+            else []
+        ),
         *(["row numbers as ids"] if guessed.get("id") == ROW_NUMBER else []),
     ]
-    hint, labelled = "", any(field.startswith("human") for field in read)
-    if len(guessed) > 1 and not labelled and (numbers := number_columns(first, read.values())):
-        hint = f"; if {numbers[0]!r} holds human scores, name the aspect: --columns human.ASPECT={numbers[0]}"
-    if parts:
-        warnings.warn(f"{place}: {', '.join(parts)}{hint}", ReadingNotice, stacklevel=4)
+    for sentence in (", ".join(parts), *more):
+        if sentence:
+            warnings.warn(f"{place}: {sentence}", ReadingNotice, stacklevel=4)
 
 
-def _one_file(path: Path, columns: Columns | None = None) -> LocatedFile:
-    return LocatedFile(lambda files: renamed(files[0].rows(), columns or {}, str(path)), (path,), path)
+def _one_file(path: Path) -> LocatedFile:
+    return LocatedFile(lambda files: files[0].rows(), (path,), path)
 
 
-def _loaded(source: Source | None, located: LocatedFile, max_characters: int) -> Dataset:
+def _loaded(  # noqa: PLR0913
+    source: Source | None,
+    located: LocatedFile,
+    max_characters: int,
+    codes: LabelCodes = NO_CODES,
+    kind: TaskKind | None = None,
+    empty: Empty | None = None,
+    *,
+    merge: bool = False,
+) -> tuple[Dataset, Sequence[str]]:
+    """Load a dataset from its files; ``merge`` merges rows of several annotators.
+
+    Returns:
+        the dataset, and notices of merged rows and empty answers.
+    """
     files = [row_file(path, takes_text=source is not None) for path in located.paths]
     place = str(located.place)
-    # In a dataset of several files, a line number would not say which file it is of: items are counted instead.
+    # In a dataset of several files, a line number does not identify the file, so count items.
     line_name = files[0].line_name if located.place == located.paths[0] else "item"
 
     def read() -> Iterator[Numbered]:
         rows = located.rows(files)
         counted = enumerate((row for _, row in rows), start=1) if line_name == "item" else rows
-        return parse_rows(counted, place, line_name, columns=source is None)
+        return parse_rows(
+            counted, place, line_name, columns=source is None, codes=codes, kind=kind, empty=empty
+        )
 
-    survey = profile_items(read, place, line_name, max_characters)
+    reader: Reader = read
+    notices: Sequence[str] = ()
+    if merge:
+        reader, survey, notices = _merged(read, place, line_name, max_characters)
+    else:
+        survey = profile_items(read, place, line_name, max_characters)
+    notices = [*notices, *_about_empty(survey)]
     labels = source.labels if source else "people"
-    digests = [file.digest for file in files]  # of what the pass above has read
-    return Dataset(
+    digests = [file.digest for file in files]  # known only after the pass above
+    dataset = Dataset(
         name=source.name if source else located.place.name,
         kind=survey.kind,
         labels=labels if survey.has_labels else "none",
         digest=digests[0] if len(files) == 1 else digest_of(" ".join(digests)),
         location=str(located.place.absolute()),
         survey=survey,
-        read=read,
+        read=reader,
         family=source.family if source else None,
         line_name=line_name,
         rule=source.rule if source else DEFAULT_TIE_POLICY,
     )
+    return dataset, notices
 
 
 def describe_data(dataset: Dataset) -> dict[str, Any]:
-    """Return what a manifest records of the data."""
+    """Return the description of the data for a manifest."""
     return {
         "name": dataset.name,
         "location": dataset.location,
@@ -363,5 +675,7 @@ def describe_data(dataset: Dataset) -> dict[str, Any]:
         "rule": asdict(dataset.rule),
         "items": len(dataset),
         **({"columns": dict(dataset.columns)} if dataset.columns else {}),
+        **({"label_codes": dict(dataset.label_codes)} if dataset.label_codes else {}),
+        **({"empty": dataset.empty} if dataset.empty != "refuse" else {}),
         **({"sample": dataset.chosen.described()} if dataset.chosen else {}),
     }

@@ -1,4 +1,4 @@
-"""Read and check the rows of a file, one at a time: JSON lines, an array, CSV, TSV or plain text, also compressed."""
+"""Read and check the rows of a file: JSON lines, JSON, CSV, TSV or plain text, also compressed."""
 
 from __future__ import annotations
 
@@ -24,9 +24,16 @@ from ...state.errors import DataError
 from .reading import SEPARATORS, guessed_encoding, marked_encoding, separator_of
 
 LONGEST_LINE = 1 << 26
-"""Characters: a longer line or cell is a file of another kind, or a quote that nobody closed, and fills the memory."""
+"""Characters: a longer line or cell means another kind of file or a quote that is not closed."""
 
-# Whole articles stand in single cells: far more than the csv module's default of 131,072 characters.
+MOST_EXPANDED = 1 << 30
+"""Bytes to which a compressed file that is read in one piece may expand."""
+
+_EXPANDED_FREELY = 1 << 26
+_HIGHEST_RATIO = 100
+"""Beyond ``_EXPANDED_FREELY`` bytes, a file may expand to this multiple; tables reach 10 to 30."""
+
+# Single cells contain whole articles, longer than the csv module's default of 131,072 characters.
 csv.field_size_limit(LONGEST_LINE)
 
 Row = tuple[int, dict[str, Any]]
@@ -34,60 +41,81 @@ Row = tuple[int, dict[str, Any]]
 _Content = gzip.GzipFile | io.BufferedReader
 _CHUNK = 1 << 18
 _HEADER_LINES = 20
-"""Lines among which a header ends that has line ends in its names."""
+"""The lines in which a header must end if its names contain line ends."""
 
 
 class RowFile:
-    """Reads a JSONL, JSON, CSV or TSV file (by its name), also ``.gz``, many times, never holding it in memory.
+    """Reads a JSONL, JSON, CSV or TSV file (by its name), also ``.gz``, row by row.
 
-    The first complete pass records a digest of the content; a later pass over other content is an error.
-    A JSON array, which has no lines, is the exception: it is read as a whole.
+    A file can be read many times. The first complete pass records a digest of the content; a later
+    pass over other content is an error. JSON that is not in lines is read in one piece.
 
     Attributes:
         path: the path of the file.
-        digest: the digest of the decompressed content; empty before the first pass has come to the end.
-        line_name: what a row's number counts: ``line`` or ``row``.
+        digest: the digest of the decompressed content; empty before the first pass is complete.
+        line_name: the unit of a row's number: ``line`` or ``row``.
 
-    ``takes_text``: whether a ``.txt`` file may be read, as published datasets have them: each line that is not blank
-    becomes a row ``{"text": ...}``.
+    Args:
+        path: the path of the file.
+        takes_text: whether a ``.txt`` file may be read, as published datasets have them. Each line
+            that is not blank becomes a row ``{"text": ...}``.
     """
 
     def __init__(self, path: Path, takes_text: bool = False) -> None:
-        self.path, self._takes_text = path, takes_text
+        self.path = path
+        self._takes_text = takes_text
         self._name = path.name.removesuffix(".gz").lower()
         self._is_csv = self._name.endswith((".csv", ".tsv", ".tab"))
         self.digest = ""
         self._version: tuple[int, int] | None = None
+        self._list = ""
 
     @cached_property
     def line_name(self) -> str:
-        """Return ``row`` for a JSON array, whose rows are counted from 1, else ``line``."""
+        """Return ``row`` for JSON that is read in one piece, else ``line``.
+
+        Such JSON is an array, an object over several lines, or a single object in one line. Its
+        rows are counted from 1.
+        """
         if self._name.endswith(".json"):
-            # Where it cannot be read, the error is raised when the rows are.
+            # An error here is raised again when the rows are read.
             with suppress(DataError, OSError, EOFError, zlib.error), self._open() as content:
-                # A byte order mark and JSON's white space may stand before the bracket.
-                if content.read(_CHUNK).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"["):
+                # A byte order mark and JSON's white space may precede the bracket.
+                beginning = content.read(_CHUNK).lstrip(_BEFORE_JSON)
+                if beginning.startswith(b"["):
                     return "row"
+                if beginning.startswith(b"{"):
+                    content.seek(0)
+                    line = b""
+                    while not line.strip(_BEFORE_JSON):
+                        line = content.readline(LONGEST_LINE)
+                    after = content.read(_CHUNK)
+                    opens_only = line.strip(_BEFORE_JSON) == b"{" or not line.rstrip().endswith(
+                        b"}"
+                    )
+                    return "row" if opens_only or not after.strip() else "line"
         return "line"
 
     def rows(self) -> Iterator[Row]:
         """Yield the rows, from the beginning.
 
         Raises:
-            DataError: a file that cannot be read or has changed, a line that is no text, no JSON or no object;
-                names file and line.
+            DataError: a file that cannot be read or has changed, or a line that is not text, not
+                JSON or not an object; names file and line.
         """
-        # A first pass that was broken off left a version without a digest: there is nothing to compare with yet.
+        # An incomplete first pass leaves a version without a digest: there is nothing to compare
+        # with yet.
         self._version = self._version if self.digest else None
         try:
-            # Opened twice at once: what is hashed is what was read, also where another file takes its place meanwhile.
+            # Open twice at once, so that the digest belongs to the rows that are read, even if
+            # another file replaces this one meanwhile.
             with self._open() as content, self._open() as whole:
                 for row in self._parsed(content):
-                    # After a row was read: a change just before is noticed before the row is used.
+                    # Check after each row, so that a row from a changed file is not used.
                     self._check_version(os.fstat(whole.fileno()))
                     yield row
                 digest = _digest(whole)
-                # A change behind the last row would give these rows the digest of other ones.
+                # A change after the last row would give these rows the digest of others.
                 self._check_version(os.fstat(whole.fileno()))
         except UnicodeDecodeError as error:
             raise self._not_text() from error
@@ -102,16 +130,31 @@ class RowFile:
         if self._is_csv:
             yield from self._csv_rows(content)
         elif self.line_name == "row":
-            rows = _parsed_json(content.read().decode(self.encoding), str(self.path))
+            text = self._whole(content).decode(self.encoding)
+            rows, self._list = _rows_of_json(text, str(self.path))
             for number, row in enumerate(rows, start=1):
                 yield number, _named_fields(row, f"{self.path}, row {number}")
         else:
             yield from self._rows_by_line(content)
 
+    def _whole(self, content: _Content) -> bytes:
+        """Read all content; refuse a small compressed file that would fill the memory."""
+        pieces = list[bytes]()
+        expanded = 0
+        packed = self.path.stat().st_size
+        while piece := content.read(_CHUNK):
+            pieces.append(piece)
+            expanded += len(piece)
+            if self.path.suffix == ".gz":
+                refuse_expansion(self.path, packed, expanded)
+        return b"".join(pieces)
+
     def _rows_by_line(self, content: _Content) -> Iterator[Row]:
         is_text = self._takes_text and self._name.endswith(".txt")
         if not is_text and not self._name.endswith((".jsonl", ".ndjson", ".json")):
-            raise DataError(f"{self.path}: this kind of file cannot be read as a dataset; expected {KINDS}")
+            raise DataError(
+                f"{self.path}: this kind of file cannot be read as a dataset; expected {KINDS}"
+            )
         for number, line in enumerate(self._lines(content), start=1):
             if not line.strip():
                 continue
@@ -119,18 +162,28 @@ class RowFile:
             if is_text:
                 yield number, {"text": line.rstrip("\r\n")}
             elif line.strip() == "[":
-                raise DataError(f"{where}: an array, not one row per line: end the file's name with .json")
+                raise DataError(
+                    f"{where}: an array, not one row per line: end the file's name with .json"
+                )
             else:
                 yield number, _named_fields(_parsed_json(line, where), where)
 
     def _csv_rows(self, content: _Content) -> Iterator[Row]:
-        # With newline="" the csv module itself tells line ends from those inside quoted cells. Strict, or it takes a
-        # quote that nobody closed for one that ends with the file, and all rows between for one cell.
-        reader = csv.reader(self._lines(content, newline=""), strict=True, delimiter=self.separator)
+        # With newline="" the csv module itself separates line ends from those inside quoted cells.
+        # Without strict mode, it reads everything after an unclosed quote as one cell.
+        lines = self._lines(content, newline="")
+        if self._has_bare_quotes:
+            reader = csv.reader(
+                lines, strict=True, delimiter=self.separator, quoting=csv.QUOTE_NONE
+            )
+        else:
+            reader = csv.reader(lines, strict=True, delimiter=self.separator)
         before = 0
         try:
             columns = next(reader, [])
-            if reader.line_num == 1 and re.fullmatch("sep=.?", self.separator.join(columns).strip()):
+            if reader.line_num == 1 and re.fullmatch(
+                "sep=.?", self.separator.join(columns).strip()
+            ):
                 columns = next(reader, [])
             before = reader.line_num
             refuse_repeated(filter(None, columns), f"{self.path}, line {before}: ")
@@ -140,25 +193,29 @@ class RowFile:
                     yield before, named_cells(columns, cells, f"{self.path}, line {before}")
         except csv.Error as error:
             last = f" to {reader.line_num}" if reader.line_num > before + 1 else ""
-            hint = "; put a cell that contains a quote into quotes, and double each quote inside it"
-            raise DataError(f"{self.path}, line {before + 1}{last}: not CSV: {error}{hint}") from error
+            raise DataError(
+                f"{self.path}, line {before + 1}{last}: not CSV: {error}; "
+                "put a cell that contains a quote into quotes, and double each quote inside it"
+            ) from error
 
     def _lines(self, content: _Content, newline: str = "\n") -> Iterator[str]:
-        """Yield the lines, and refuse one that is too long to be a row before it is in memory."""
+        """Yield the lines; refuse one that is too long before it is in memory."""
         with self._text(content, newline) as text:
             for number, line in enumerate(iter(partial(text.readline, LONGEST_LINE), ""), start=1):
                 if len(line) == LONGEST_LINE:
-                    much = f"has more than {LONGEST_LINE:,} characters, too many for a row"
-                    raise DataError(f"{self.path}, line {number}: {much}")
+                    raise DataError(
+                        f"{self.path}, line {number}: has more than {LONGEST_LINE:,} characters, too many "
+                        "for a row"
+                    )
                 yield line
 
     def _text(self, content: _Content, newline: str = "\n") -> io.TextIOWrapper:
-        # By default lines end with "\n" alone: texts may hold U+2028 and its kin, which JSON allows inside a string.
+        # Lines end with "\n" by default: JSON strings may contain U+2028 and similar characters.
         return io.TextIOWrapper(content, encoding=self.encoding, newline=newline)
 
     @cached_property
     def encoding(self) -> str:
-        """Return how the file's text is encoded: as its first bytes say, else UTF-8, of a CSV also what fits.
+        """Return the encoding: from the first bytes, else UTF-8; for a CSV file it may be guessed.
 
         Raises:
             DataError: a CSV in no known encoding, or in several.
@@ -173,30 +230,65 @@ class RowFile:
 
     @cached_property
     def separator(self) -> str:
-        """Return what stands between the columns of a CSV file."""
+        """Return the separator of a CSV file's columns."""
         with self._open() as content, self._text(content, newline="") as text:
-            first = list(islice(text, _HEADER_LINES))
-        # The first line by which spreadsheets tell each other.
+            first = list(islice(iter(partial(text.readline, LONGEST_LINE), ""), _HEADER_LINES))
+        # Spreadsheets state the separator in a first line such as "sep=;".
         stated = re.fullmatch(r"sep=(.)\s*", first[0]) if first else None
         return stated[1] if stated else separator_of(first)
 
+    @cached_property
+    def _has_bare_quotes(self) -> bool:
+        """Whether the quotes of a file with tabs are part of its texts, as many tools write them.
+
+        They are if all lines below the first have the same number of cells, and if a cell begins
+        with a quote but does not end with one. Reading this quote as the beginning of a quoted cell
+        would join cells and lines.
+        """
+        if self.separator != "\t":
+            return False
+        bare = False
+        with self._open() as content:
+            lines = self._lines(content, newline="")
+            columns = next(lines, "").count("\t") + 1
+            of_rows: int | None = None
+            for line in lines:
+                if not line.strip():
+                    continue
+                cells = line.rstrip("\r\n").split("\t")
+                of_rows = of_rows or len(cells)
+                if len(cells) != of_rows or len(cells) > columns:
+                    return False
+                bare = bare or any(
+                    cell.startswith('"') and not _IN_QUOTES.fullmatch(cell) for cell in cells
+                )
+        return bare
+
     def form(self) -> list[str]:
-        """Say what the file's form is, as far as it is not UTF-8 with the usual sign between columns."""
+        """Describe the file's encoding and separator if they are unusual."""
         words = [] if self.encoding == "utf-8-sig" else [f"as {self.encoding}"]
         usual = "," if self._name.endswith(".csv") else "\t"
         if self._is_csv and self.separator != usual:
-            words.append(f"with {SEPARATORS.get(self.separator, repr(self.separator))} between columns")
+            words.append(
+                f"with {SEPARATORS.get(self.separator, repr(self.separator))} between columns"
+            )
+        if self._is_csv and self._has_bare_quotes:
+            words.append("with quotes as parts of texts")
+        if self._list:
+            words.append(f"from the list {self._list!r}")
         return words
 
     def _open(self) -> _Content:
         if stat.S_ISFIFO(self.path.stat().st_mode):
-            raise DataError(f"{self.path}: a pipe can be read only once; write its content to a file")
+            raise DataError(
+                f"{self.path}: a pipe can be read only once; write its content to a file"
+            )
         return gzip.open(self.path) if self.path.suffix == ".gz" else self.path.open("rb")
 
     def _check_version(self, status: os.stat_result) -> None:
         """Raise an error if the file has changed since the digest was recorded.
 
-        A new date alone is no change: the content is hashed again before the file is refused.
+        A new date alone is not a change: the content is hashed again before the file is refused.
         """
         version = status.st_size, status.st_mtime_ns
         if self._version not in (None, version):
@@ -210,13 +302,19 @@ class RowFile:
         return DataError(f"{self.path}: the file has changed since its rows were checked; {remedy}")
 
     def _not_text(self) -> DataError:
-        """Return an error that names the first undecodable byte and its line; the decoder reads ahead and cannot."""
-        # Without the suffix a mark counts as a character, as it does among the bytes.
+        """Return an error that names the first undecodable byte and its line.
+
+        The decoder reads ahead and cannot name them.
+        """
+        # Without "-sig", a byte order mark counts as a character, as it does in the bytes.
         encoding = self.encoding.removesuffix("-sig")
-        number, position, decoder = 1, 0, getincrementaldecoder(encoding)()
+        number = 1
+        position = 0
+        decoder = getincrementaldecoder(encoding)()
         with self._open() as content:
-            # Pieces of UTF-16 may end within a character, which is decoded with the next; the last may end the file.
-            for piece in chain(content, (b"",)):
+            # A piece of UTF-16 may end within a character, which is decoded with the next piece;
+            # the last piece may be the end of the file.
+            for piece in chain(iter(partial(content.read, _CHUNK), b""), (b"",)):
                 left_over = len(decoder.getstate()[0])
                 try:
                     number += decoder.decode(piece, final=not piece).count("\n")
@@ -229,19 +327,120 @@ class RowFile:
         return self._changed()
 
 
+_IN_QUOTES = re.compile(
+    r"""
+    "(?: [^"] | "" )*"       # a cell in quotes, inside which a quote is doubled
+    """,
+    re.VERBOSE,
+)
+
+
 def _digest(content: _Content) -> str:
     return hashlib.file_digest(content, "sha256").hexdigest()[:12]
 
 
-KINDS = ".jsonl, .json, .csv or .tsv (also .gz), .parquet or .xlsx"
+KINDS = ".jsonl, .json, .csv or .tsv (also .gz), .parquet, .xlsx or .eval"
 
 
 def _parsed_json(text: str, where: str) -> Any:
-    """Read JSON with a fault in place of each object that has one: raised, it would not say which row that is."""
+    """Read JSON; a faulty object becomes an error object, so that the caller can name its row."""
     try:
         return json.loads(text, object_pairs_hook=_object_or_fault)
     except (ValueError, RecursionError) as error:
         raise DataError(f"{where}: not JSON: {error}") from error
+
+
+_BEFORE_JSON = b"\xef\xbb\xbf \t\r\n"
+
+# Lists with these names contain the rows of a file; a single row has no such fields.
+_ROW_LISTS = (
+    "data",
+    "rows",
+    "items",
+    "examples",
+    "instances",
+    "records",
+    "samples",
+    "results",
+    "questions",
+)
+
+# An object with one of these keys is a message of a conversation.
+_ROLES = {"role", "content", "from"}
+
+
+def _rows_of_json(text: str, where: str) -> tuple[list[Any], str]:
+    """Return the rows of JSON that is read in one piece, and the name of their list.
+
+    The rows are an array, a list in an object (or in an object inside it), one or several objects,
+    or the values of an object, such as objects by id.
+
+    Raises:
+        DataError: not JSON, or an object with several lists that may be the rows.
+    """
+    decoder = json.JSONDecoder(object_pairs_hook=_object_or_fault)
+    values: list[Any] = []
+    place = 0
+    try:
+        while (place := _next_value(text, place)) < len(text):
+            value, place = decoder.raw_decode(text, place)
+            values.append(value)
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{where}: not JSON: {error}") from error
+    if len(values) != 1 or not isinstance(values[0], list | dict):
+        return values, ""
+    if isinstance(values[0], list):
+        return values[0], ""
+    found = _lists_of_objects(values[0]) or {
+        f"{outer}.{name}": rows
+        for outer, value in values[0].items()
+        if isinstance(value, dict)
+        for name, rows in _lists_of_objects(value).items()
+    }
+    preferred = [name for name in found if name.rpartition(".")[2] in _ROW_LISTS]
+    if len(preferred) == 1:
+        return found[preferred[0]], preferred[0]
+    if not preferred:
+        if len(found) == len(values[0]) == 1:
+            [(name, rows)] = found.items()
+            if len(rows) > 1 and not _ROLES & rows[0].keys():
+                return rows, name
+        return _objects_by_name(values[0]) or values, ""
+    lists = ", ".join(map(repr, found))
+    raise DataError(
+        f"{where}: an object with the lists {lists}; save the list with the rows as a file of its own"
+    )
+
+
+def _next_value(text: str, place: int) -> int:
+    """Return where the next value begins, after white space and an initial byte order mark."""
+    while place < len(text) and text[place] in " \t\r\n\ufeff":
+        place += 1
+    return place
+
+
+def _lists_of_objects(value: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """Return the lists in an object that contain only objects."""
+    return {
+        name: inner
+        for name, inner in value.items()
+        if isinstance(inner, list) and inner and all(isinstance(row, dict) for row in inner)
+    }
+
+
+def _objects_by_name(value: Mapping[str, Any]) -> list[Any]:
+    """Return the values of an object if they are rows: two or more with three keys in common.
+
+    A row without an ``id`` gets its key as the id.
+    """
+    rows = [*value.values()]
+    if len(rows) < 2 or not all(isinstance(row, dict) for row in rows):
+        return []
+    shared = set.intersection(*({*row} for row in rows))
+    # Frames saved by column, with one object per column, are refused elsewhere.
+    if len(shared) < 3 or "0" in shared:
+        return []
+    return [{"id": name, **row} for name, row in value.items()]
 
 
 def _named_fields(row: Any, where: str) -> dict[str, Any]:
@@ -250,51 +449,58 @@ def _named_fields(row: Any, where: str) -> dict[str, Any]:
     if not isinstance(row, dict):
         raise DataError(f"{where}: expected an object with named fields, got {type(row).__name__}")
     if row and all(isinstance(column, dict) and "0" in column for column in row.values()):
-        remedy = "save a pandas frame with df.to_json(path, orient='records', lines=True)"
-        raise DataError(f"{where}: holds columns instead of rows; {remedy}")
+        raise DataError(
+            f"{where}: contains columns instead of rows; save a pandas frame with df.to_json(path, "
+            "orient='records', lines=True)"
+        )
     return row
 
 
 class DoubledKeyError(ValueError):
-    """Raised for a JSON object that has a key twice: Python would take the last value in silence."""
+    """Raised for a JSON object with a repeated key; Python would silently use the last value."""
 
 
 def _object_or_fault(pairs: list[tuple[str, Any]]) -> dict[str, Any] | DoubledKeyError:
-    """Make an object of its members; where it or one inside has a key twice, return the fault in its place."""
+    """Make an object of its members; return the error if a key is repeated, also inside."""
     for _, value in pairs:
         for member in value if isinstance(value, list) else (value,):
             if isinstance(member, DoubledKeyError):
                 return member
     members = dict(pairs)
     if len(members) < len(pairs):
-        return DoubledKeyError(f"the key {repeated(name for name, _ in pairs)!r} occurs twice in one object")
+        return DoubledKeyError(
+            f"the key {repeated(name for name, _ in pairs)!r} occurs twice in one object"
+        )
     return members
 
 
 def repeated(names: Iterable[str]) -> str | None:
-    """Return the first name that comes more than once; ``None`` if none does."""
+    """Return the first repeated name; ``None`` if there is none."""
     return next((name for name, count in Counter(names).items() if count > 1), None)
 
 
 def refuse_repeated(columns: Iterable[str], place: str = "") -> None:
-    """Raise a DataError where two columns have one name."""
+    """Raise a DataError if two columns have the same name."""
     if (name := repeated(columns)) is not None:
         raise DataError(f"{place}two columns are called {name!r}")
 
 
 def named_cells(columns: Sequence[str], cells: Sequence[Any], where: str) -> dict[str, Any]:
-    """Make a row of a line of cells, in which an empty cell is an empty string.
+    """Make a row from a line of cells; an empty cell is an empty string.
 
     Raises:
-        DataError: there are more cells than columns, or a text is not there.
+        DataError: there are more cells than columns, or a text is missing.
     """
     if any(cell != "" for cell in cells[len(columns) :]):
         raise DataError(f"{where}: more cells than columns")
-    # Spreadsheets leave out empty cells at the end of a row; a text that is not there is a row cut off.
+    # Spreadsheets leave out empty cells at the end of a row. A missing text means that the row is
+    # cut off.
     if missing := [name for name in columns[len(cells) :] if name in _MAY_BE_EMPTY]:
-        raise DataError(f"{where}: has only {len(cells)} cells, and none for the column {missing[0]!r}")
+        raise DataError(
+            f"{where}: has only {len(cells)} cells, and none for the column {missing[0]!r}"
+        )
     filled = {key: cell for key, cell in zip(columns, cells, strict=False) if key and cell != ""}
-    # An empty cell is a missing value, except in these columns, where it is a text without characters.
+    # An empty cell is a missing value, except in text columns, where it is an empty text.
     empty = {key: "" for key in _MAY_BE_EMPTY if key in columns}
     return {**empty, **unflattened(filled, where)}
 
@@ -304,10 +510,10 @@ _TEXT_CELLS = {*_MAY_BE_EMPTY, "fact", "question", "reference", "id", "group", "
 
 
 def unflattened(cells: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """Make a row of a table's cells, given without the empty ones; ``where`` it is, messages say.
+    """Make a row of a table's cells, without the empty ones; ``where`` is for messages.
 
-    ``human.coherence`` becomes a field of ``human``; cells that hold JSON lists or objects are read, except where
-    a text is expected.
+    ``human.coherence`` becomes a field of ``human``. Cells with JSON lists or objects are parsed,
+    except in text columns.
 
     Raises:
         DataError: an object in a cell has a key twice.
@@ -317,10 +523,12 @@ def unflattened(cells: Mapping[str, Any], where: str) -> dict[str, Any]:
     """
     row: dict[str, Any] = {}
     for key, cell in cells.items():
-        value = _json_cell(cell, where) if isinstance(cell, str) and key not in _TEXT_CELLS else cell
+        value = (
+            _json_cell(cell, where) if isinstance(cell, str) and key not in _TEXT_CELLS else cell
+        )
         outer, _, inner = key.partition(".")
         if not inner:
-            # A column ``human`` that holds an object is merged with columns such as ``human.fluency`` before it.
+            # Merge an object in a column ``human`` with earlier columns such as ``human.fluency``.
             row[key] = {**row[key], **value} if isinstance(value, dict) and key in row else value
         elif isinstance(row.setdefault(outer, {}), dict):
             row[outer][inner] = value
@@ -328,7 +536,7 @@ def unflattened(cells: Mapping[str, Any], where: str) -> dict[str, Any]:
 
 
 def _json_cell(cell: str, where: str) -> Any:
-    """Read a cell that holds JSON, and refuse an object that has a key twice.
+    """Read a cell that contains JSON, and refuse an object with a repeated key.
 
     >>> _json_cell('{"fluency": 4, "relevance": {"mean": 4, "mean": 2}}', "row 1")
     Traceback (most recent call last):
@@ -340,28 +548,55 @@ def _json_cell(cell: str, where: str) -> Any:
     try:
         value = json.loads(cell, object_pairs_hook=_object_or_fault)
     except (ValueError, RecursionError):
-        return cell  # a text that merely begins with a bracket
+        return cell  # a text that only begins with a bracket
     if isinstance(value, DoubledKeyError):
         raise DataError(f"{where}: {value}")
     return value
 
 
+def refuse_expansion(
+    path: Path,
+    packed: int,
+    expanded: int,
+    what: str = "",
+    remedy: str = "save it as .jsonl or .csv, which are read row by row",
+) -> None:
+    """Raise an error if a compressed file expands further than any table does.
+
+    Args:
+        path: the file.
+        packed: its size in bytes.
+        expanded: the number of bytes that were read from it.
+        what: the part of its content that is too large.
+        remedy: advice for the user.
+    """
+    limit = min(MOST_EXPANDED, max(_EXPANDED_FREELY, _HIGHEST_RATIO * packed))
+    if expanded > limit:
+        content = f" ({what})" if what else ""
+        raise DataError(
+            f"{path}: a compressed file of {packed:,} bytes expands to more than the limit of "
+            f"{limit:,} bytes{content}; {remedy}"
+        )
+
+
 def unreadable(path: Path, error: Exception) -> DataError:
-    """Return the error for a file that the system does not let us read."""
+    """Return the error for a file that the system cannot read."""
     reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     return DataError(f"{path}: cannot be read: {reason}")
 
 
 def checked(file: RowFile, *fields: str) -> Iterator[Row]:
-    """Yield the rows of a file, and require these fields of each.
+    """Yield the rows of a file, and require these fields in each.
 
     Raises:
         DataError: a row lacks a field; names file, line and field.
     """
     for line, row in file.rows():
         if missing := [field for field in fields if field not in row]:
-            problem = f"field {missing[0]!r} is missing; the row has {', '.join(row)}"
-            raise DataError(f"{file.path}, {file.line_name} {line}: {problem}")
+            raise DataError(
+                f"{file.path}, {file.line_name} {line}: field {missing[0]!r} is missing; "
+                f"the row has {', '.join(row)}"
+            )
         yield line, row
 
 
@@ -372,5 +607,38 @@ def sha256(path: Path) -> str:
 
 
 def digest_of(text: str) -> str:
-    """Return a short name for a text, for example as the group of all items that share it."""
+    """Return a short name for a text, for example for the group of all items that share it."""
     return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+Filter = Mapping[str, str]
+"""Selects lines of a file by the values of their fields."""
+
+
+def split_filter(where: str | Path) -> tuple[Path, Filter]:
+    """Split ``FILE?field=value&field=value`` into the file and the values of its chosen lines.
+
+    If a file has this whole name, nothing is split, because a name may contain a question mark.
+
+    >>> split_filter("replies.jsonl?model=gpt-4&swapped=false")
+    (PosixPath('replies.jsonl'), {'model': 'gpt-4', 'swapped': 'false'})
+    """
+    if Path(where).exists():
+        return Path(where), {}
+    name, _, query = str(where).partition("?")
+    pairs = (pair.partition("=") for pair in query.split("&") if pair)
+    return Path(name), {field: value for field, _, value in pairs}
+
+
+def is_chosen(row: Mapping[str, Any], only: Filter) -> bool:
+    """Return whether a row has the values of a filter.
+
+    >>> is_chosen({"swapped": False}, {"swapped": "false"}), is_chosen({"model": "a"}, {"model": "b"})
+    (True, False)
+    """
+    return all(_matches(row.get(field), value) for field, value in only.items())
+
+
+def _matches(cell: Any, value: str) -> bool:
+    # JSON's true and false, or Python's.
+    return str(cell) == value or (isinstance(cell, bool) and str(cell).lower() == value)

@@ -1,8 +1,11 @@
-"""Experiments: what several runs, or one run judged again, say together.
+"""Experiments with several runs, or with one run that is judged again.
 
-Sweeps over combinations of settings (what they have in common is paid once), a protocol beside what the same budget
-buys of a single judge (``versus``), debates continued without one of their turns (``whatif``), hostile texts
-(``redteam``), and the papers' tables run again (``reproduce``).
+- ``sweep``: combinations of settings; calls that they share are paid once.
+- ``versus``: a protocol against other uses of the same budget.
+- ``whatif``: debates continued without one of their turns.
+- ``redteam``: hostile texts.
+- ``bias``: changes that should not affect a verdict.
+- ``reproduce``: the papers' tables run again.
 """
 
 from .cells import Axis as Axis

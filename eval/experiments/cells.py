@@ -1,4 +1,4 @@
-"""Define the axes of a sweep, the cells that are combinations of their values, and the result of a cell."""
+"""Define the axes of a sweep, its cells, and the result of a cell."""
 
 from __future__ import annotations
 
@@ -15,24 +15,28 @@ from ...state.errors import UsageError
 from ..datasets.files import repeated
 from ..results.evaluation import Evaluation, UsageTotals
 
-PROTOCOL, MODEL, PROMPTS = "protocol", "model", "prompts"
-# Names that become alike by this cut are numbered when the folders are named.
+PROTOCOL = "protocol"
+MODEL = "model"
+PROMPTS = "prompts"
+# If shortening makes names equal, the folders are numbered.
 NAME_LENGTH = 100
 
 MOST_CELLS = 1000
-"""The limit of a sweep, since each cell has a folder and a line in every table."""
-# What is replaced by ``-`` in names of folders: the ``:`` and ``?`` of ``openai:gpt-4o?seed=1``, a ``/``, a space.
+"""The limit of cells, because each has a folder and a row in every table."""
+# Characters that become ``-`` in folder names: the ``:`` and ``?`` of ``openai:gpt-4o?seed=1``,
+# slashes and spaces.
 _NOT_IN_NAMES = re.compile(r"[^\w.+=-]+")
 
 
 @dataclass(frozen=True)
 class Axis:
-    """Holds a setting that varies over a sweep, with its values.
+    """A setting that varies over a sweep, with its values.
 
     Attributes:
-        name: its own.
-        values: by their labels in tables, charts and folder names, what each of them sets: a setting (``inner.n`` for
-            one of those that a setting holds), ``protocol``, ``model`` (of all roles) or ``model.ROLE``.
+        name: its name.
+        values: the settings for each label in tables, charts and folder names. A setting is the
+            name of an option (``inner.n`` for a nested one), ``protocol``, ``model`` (of all
+            roles) or ``model.ROLE``.
 
     >>> axis = Axis.of("n", [1, 2, 3])
     >>> axis.numbers, axis.values["1"]
@@ -47,10 +51,10 @@ class Axis:
 
     @classmethod
     def of(cls, name: str, values: Iterable[Any] | Mapping[str, Mapping[str, Any]]) -> Axis:
-        """Make an axis from a setting's name and values, or from labels and all that is set under each.
+        """Make an axis from a setting's values, or from labels with the settings of each.
 
         Raises:
-            UsageError: no values, or one of them twice.
+            UsageError: no values, or a repeated value.
         """
         if isinstance(values, Mapping):
             pairs = [(label, dict(change)) for label, change in values.items()]
@@ -64,10 +68,10 @@ class Axis:
 
     @classmethod
     def parse(cls, text: str) -> Axis:
-        """Parse an axis from a command line: ``KEY=V1,V2,...``, or ``KEY=[...]`` with a JSON list of values.
+        """Parse an axis from a command line: ``KEY=V1,V2,...``, or ``KEY=[...]`` with a JSON list.
 
         Raises:
-            UsageError: a text of neither form.
+            UsageError: invalid syntax.
 
         >>> Axis.parse("n=1,2").labels
         ('1', '2')
@@ -84,7 +88,7 @@ class Axis:
                 values = json.loads(listed)
             except ValueError as error:
                 raise UsageError(f"--axis {name}={listed}: not a JSON list: {error}") from None
-        # An empty value of ``prompts`` stands for the package's own prompts: ``prompts=,my_prompts``.
+        # In ``prompts``, an empty value means the package's own prompts: ``prompts=,my_prompts``.
         elif name != PROMPTS and "" in values:
             raise UsageError(f"--axis {text!r}: a value is empty")
         return cls.of(name, values)
@@ -96,7 +100,7 @@ class Axis:
 
     @property
     def numbers(self) -> tuple[float, ...] | None:
-        """Its values as numbers; None unless all of them are numbers."""
+        """Its values as numbers; ``None`` unless all are numbers."""
         try:
             return tuple(float(label) for label in self.labels)
         except ValueError:
@@ -108,8 +112,8 @@ class Cell:
     """One combination of values.
 
     Attributes:
-        labels: by axis.
-        change: what it sets, on top of what all cells have in common.
+        labels: its label on each axis.
+        change: its settings, which override those of all cells.
     """
 
     labels: Mapping[str, str]
@@ -117,7 +121,7 @@ class Cell:
 
     @property
     def title(self) -> str:
-        """The labels of the cell in a line.
+        """The labels of the cell in one line.
 
         >>> Cell({"n": "2", "persona": "plain"}).title
         'n=2, persona=plain'
@@ -126,7 +130,7 @@ class Cell:
 
     @property
     def folder(self) -> str:
-        """The labels as the name of a folder that any system takes.
+        """The labels as a folder name that is valid on all systems.
 
         >>> Cell({"model": "openai:gpt-4o?seed=1", "n": "2"}).folder
         'model=openai-gpt-4o-seed=1,n=2'
@@ -136,14 +140,15 @@ class Cell:
 
 
 Axes = Sequence[Axis] | Mapping[str, Any]
-"""What varies: axes, or the name of each to its values or to labels and what is set under each."""
+"""Axes, or a mapping from names to values, or from names to labels with their settings."""
 
 
 def cells(axes: Sequence[Axis]) -> Iterator[Cell]:
     """Yield every combination of the axes' values; the last axis varies fastest.
 
     Raises:
-        UsageError: no axis, one given twice, two that set the same, or more than ``MOST_CELLS`` cells.
+        UsageError: no axis, a repeated axis, two axes with the same setting, or more than
+            ``MOST_CELLS`` cells.
 
     >>> [cell.title for cell in cells([Axis.of("n", [1, 2]), Axis.of("persona", ["strict", "plain"])])]
     ['n=1, persona=strict', 'n=1, persona=plain', 'n=2, persona=strict', 'n=2, persona=plain']
@@ -155,11 +160,13 @@ def cells(axes: Sequence[Axis]) -> Iterator[Cell]:
         raise UsageError(f"the axis {name} is given twice")
     if (many := prod(len(axis.values) for axis in axes)) > MOST_CELLS:
         sizes = " x ".join(f"{len(axis.values)} {axis.name}" for axis in axes)
-        raise UsageError(f"{many:,} cells ({sizes}), of at most {MOST_CELLS:,} in a sweep: leave out values")
+        raise UsageError(
+            f"{many:,} cells ({sizes}), of at most {MOST_CELLS:,} in a sweep: leave out values"
+        )
     for labels in product(*(axis.values for axis in axes)):
         change: dict[str, Any] = {}
         for axis, label in zip(axes, labels, strict=True):
-            # Only here can this be told: values of one axis may set different things.
+            # Check here, because values of one axis may change different settings.
             if both := ", ".join(sorted(change.keys() & axis.values[label].keys())):
                 raise UsageError(f"{both} is set by the axis {axis.name} and by another one")
             change.update(axis.values[label])
@@ -188,7 +195,7 @@ class CellResult:
     Attributes:
         cell: its labels and settings.
         protocol: the name of its protocol.
-        evaluation: its results, a run like any other.
+        evaluation: its results, like those of any run.
     """
 
     cell: Cell
@@ -197,5 +204,5 @@ class CellResult:
 
     @property
     def usage(self) -> UsageTotals:
-        """The usage of its judgements, also where another cell made and paid a call first."""
+        """The usage of its judgements, including calls that another cell made and paid for."""
         return sum((of.totals for of in self.evaluation.figures.overviews.values()), UsageTotals())

@@ -1,4 +1,4 @@
-"""Choose what a protocol is held against: samples of a single judge, and an ensemble of judges who are all alike."""
+"""Choose a protocol's opponents: samples of a single judge, and an ensemble of equal judges."""
 
 from __future__ import annotations
 
@@ -6,33 +6,34 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from ...graphs.base import Graph
-from ...graphs.given_graphs import judges_of
-from ...graphs.options import RunSettings
-from ...graphs.registry import find_protocol, protocol_names
-from ...graphs.wrapper import all_judges
-from ...nodes.bound_judge import Models, by_role
+from ...graphs.engine.base import Graph
+from ...graphs.engine.given_graphs import judges_of
+from ...graphs.engine.options import RunSettings
+from ...graphs.engine.registry import find_protocol, judge_of, protocol_names
+from ...graphs.engine.wrapper import all_judges
 from ...nodes.models.loaded_model import LoadedModel
+from ...nodes.runtime.bound_judge import Models, by_role
 from ...state.checked import listed
 from ...state.errors import UsageError
 from ...state.protocols import Ensemble
 from ...state.settings.base_settings import explicitly_set
 from ..analysis.equal_cost import ensemble_protocols
-from ..plan.plan import Options, settings_under
+from ..run.plan.plan import Options, settings_under
 
 _NO_COUNTERPART = "has no single-judge counterpart"
 SAMPLED = 1.0
-"""The temperature at which a single judge is sampled, where nobody sets one: at 0 its samples would all be alike."""
+"""The default temperature for samples of a single judge: at 0 they would all be equal."""
 
 
 @dataclass(frozen=True, eq=False)
 class Opponent:
-    """Describes what is asked several times with the budget of a protocol.
+    """A judge that is asked several times with the budget of a protocol.
 
     Attributes:
-        name: of the protocol that is asked.
-        panel: how an ensemble of any size is made of it; ``None`` for a judge that is asked repeatedly.
-        settings: what is set for it.
+        name: the name of its protocol.
+        panel: how to make an ensemble of any size; ``None`` for a judge that is sampled
+            repeatedly.
+        settings: its settings.
     """
 
     name: str
@@ -40,7 +41,7 @@ class Opponent:
     settings: Mapping[str, Any]
 
     def title(self, size: float) -> str:
-        """Name it at a size, on average over the items.
+        """Name it at a mean size over the items.
 
         >>> Opponent("single", None, {}).title(4.25)
         '4.2 samples of single'
@@ -52,46 +53,79 @@ class Opponent:
 
 
 def opponent_names(name: str, against: Sequence[str]) -> list[str]:
-    """Return the names of a judge's opponents; by default the single judge, and the ensemble of such.
+    """Return the names of a judge's opponents; by default single judge and ensemble.
+
+    Args:
+        name: the name of the judge.
+        against: names of protocols, or files that define one, such as ``mine.py``.
 
     Raises:
-        UsageError: an unknown opponent, or the judge itself.
+        UsageError: an unknown opponent, a graph instead of a protocol, or the judge itself.
     """
-    usual = [judge for panel, ensemble in ensemble_protocols().items() for judge in (ensemble.single, panel)]
-    chosen = list(dict.fromkeys(against or usual))
-    known = [opponent for opponent in dict.fromkeys([*usual, *protocol_names()]) if opponent != name]
+    usual = [
+        judge
+        for panel, ensemble in ensemble_protocols().items()
+        for judge in (ensemble.single, panel)
+    ]
+    if name in usual and not against:
+        raise UsageError(
+            f"{name} {_NO_COUNTERPART}: protocols are compared with it. Name a protocol whose "
+            "agents talk, or name its opponents with --against (against=)"
+        )
+    chosen = list(dict.fromkeys(map(_opponent_name, against or usual)))
+    known = [
+        opponent for opponent in dict.fromkeys([*usual, *protocol_names()]) if opponent != name
+    ]
+    if name in chosen:
+        others = ", ".join(known)
+        raise UsageError(f"{name} cannot be its own opponent; opponents are {others}")
     for opponent in chosen:
-        if opponent not in protocol_names():
-            raise UsageError(f"unknown opponent {opponent!r}; opponents are {listed(known, opponent)}")
-    if name in usual or name in chosen:
-        remedy = "Name a protocol whose agents talk, or name its opponents with --against (against=)"
-        raise UsageError(f"{name} {_NO_COUNTERPART}: protocols are compared with it. {remedy}")
+        try:
+            find_protocol(opponent)
+        except UsageError as error:
+            raise UsageError(
+                f"unknown opponent {opponent!r}; opponents are {listed(known, opponent)}"
+            ) from error
     return chosen
 
 
+def _opponent_name(given: str) -> str:
+    """Return the name of an opponent's protocol, which may be in a file."""
+    judge = judge_of(given)
+    if isinstance(judge, str):
+        return judge
+    raise UsageError(
+        f"{given} is a graph with settings of its own, but an opponent is built again with "
+        "other settings: name the file of a protocol"
+    )
+
+
 def opponents_of(graph: Graph, chosen: Sequence[str], options: Options) -> list[Opponent]:
-    """Make the opponents of a judge, with what is set for them.
+    """Make the opponents of a judge, with their settings.
 
     Args:
-        graph: the judge's, compiled.
+        graph: the judge's compiled graph.
         chosen: the names of the opponents.
-        options: as given for the judge. Settings that opponents have in common with every protocol hold for them, too;
-            their own stand under their names.
+        options: the options of the judge. Settings that opponents share with every protocol
+            also apply to them; their own settings are under their names.
 
     Raises:
-        UsageError: a setting that the budget decides.
+        UsageError: a setting that the budget determines.
     """
     panels = ensemble_protocols()
     own = judges_of(graph).get("")
     given = {**(explicitly_set(own.bound) if own else {}), **(options.get("settings") or {})}
     opponents = []
     for judge in chosen:
-        panel, own_settings = panels.get(judge), settings_under(judge, given)
-        # The budget says how many judges an ensemble has, and they must be alike for a smaller one to be inside it.
+        panel = panels.get(judge)
+        own_settings = settings_under(judge, given)
+        # The budget determines the number of judges. They must be equal, so that a smaller ensemble
+        # is a part of a larger one.
         fixed = panel.settings(1, True) if panel else {}
         if follows := [key for key in own_settings if key in fixed]:
-            every = "all the identical judges it pays for"
-            raise UsageError(f"{judge}.{follows[0]} follows from the budget: {every}")
+            raise UsageError(
+                f"{judge}.{follows[0]} follows from the budget: all the identical judges it pays for"
+            )
         shared = _shared_settings([judge]) - {*fixed}
         settings = {} if panel else {"temperature": SAMPLED}
         settings |= {key: value for key, value in given.items() if key in shared}
@@ -100,50 +134,61 @@ def opponents_of(graph: Graph, chosen: Sequence[str], options: Options) -> list[
 
 
 def own_options(name: str, given: bool, against: Sequence[str], options: Options) -> Options:
-    """Return the options of the judge itself: without what is set for its opponents.
+    """Return the options of the judge, without the settings of its opponents.
 
     Args:
-        name: of the judge.
-        given: whether it is a graph, which has settings and models of its own.
-        against: names of its opponents.
-        options: as given for all.
+        name: the name of the judge.
+        given: whether it is a graph, which has its own settings and models.
+        against: the names of its opponents.
+        options: the options for all.
     """
-    settings = {key: value for key, value in (options.get("settings") or {}).items() if key not in against}
+    settings = {
+        key: value for key, value in (options.get("settings") or {}).items() if key not in against
+    }
     if not given:
         return {**options, "settings": cast("RunSettings", settings)}
     unused = [key for key in settings if key not in _shared_settings(against)]
     if unused:
-        elsewhere = f"set it for an opponent, such as {next(iter(against), 'single')}.{unused[0]}"
-        remedy = f"give {unused[0]} to its build(), or {elsewhere}"
-        raise UsageError(f"{name} is a graph with settings of its own: {remedy}")
+        raise UsageError(
+            f"{name} is a graph with settings of its own: give {unused[0]} to its build(), or "
+            f"set it for an opponent, such as {next(iter(against), 'single')}.{unused[0]}"
+        )
     return {**options, "settings": {}, "models": None}
 
 
 def _shared_settings(names: Sequence[str]) -> set[str]:
-    """Return the settings that a judge and such opponents have in common; models are given by themselves."""
-    return {key for name in names for key in find_protocol(name).protocol.settings.model_fields} - {"models"}
+    """Return the settings that a judge and its opponents share, without models."""
+    return {key for name in names for key in find_protocol(name).protocol.settings.model_fields} - {
+        "models"
+    }
 
 
 def models_of(name: str, graph: Graph, given: Models | None) -> Models | None:
-    """Return the model of a single judge beside a judge: the one of all its roles.
+    """Return the model for a single judge as opponent: the one model of all the judge's roles.
 
     Raises:
-        UsageError: it asks several models, or nobody knows which.
+        UsageError: the judge uses several models, or an unknown one.
     """
     if given is not None and (by_name := by_role(given)):
         candidates = [by_name["*"]] if "*" in by_name else list(by_name.values())
     else:
         bound_judges = [inner for outer in judges_of(graph).values() for inner in all_judges(outer)]
         if not bound_judges:
-            unknown = "it contains no judge of this package, so its model is unknown"
-            raise UsageError(f"{name} {_NO_COUNTERPART}: {unknown}")
+            raise UsageError(
+                f"{name} {_NO_COUNTERPART}: it contains no judge of this package, so its model is "
+                "unknown"
+            )
         candidates = []
         for bound in bound_judges:
             candidates += bound.bound.models.values()
-            candidates += [model.chat for model in bound.chosen().values() if isinstance(model, LoadedModel)]
-    # Compared and not hashed: a chat model need not be hashable.
+            candidates += [
+                model.chat for model in bound.chosen().values() if isinstance(model, LoadedModel)
+            ]
+    # Compare instead of hashing: a chat model may not be hashable.
     different = [model for place, model in enumerate(candidates) if model not in candidates[:place]]
     if len(different) > 1:
-        remedy = 'name the single judge\'s model with --model (models={"*": ...})'
-        raise UsageError(f"{name} {_NO_COUNTERPART}: its roles have several models; {remedy}")
+        raise UsageError(
+            f"{name} {_NO_COUNTERPART}: its roles have several models; "
+            'name the single judge\'s model with --model (models={"*": ...})'
+        )
     return {"*": different[0]} if different else None

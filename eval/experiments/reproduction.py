@@ -1,20 +1,16 @@
-"""Read the tables of the papers, measure their rows, and lay them out beside what they print."""
+"""Measure the rows of a paper's table, and show them next to the printed numbers."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
 from pathlib import Path
 from statistics import fmean, stdev
-from typing import Any, Literal
+from typing import Any, Self
 
 import numpy as np
-from pydantic import TypeAdapter
 
-from ...nodes.yaml_files import read_yaml
-from ...state.checked import listed
 from ...state.errors import UsageError
 from ..datasets.catalog import find_source
 from ..datasets.dataset import Dataset
@@ -22,168 +18,167 @@ from ..datasets.frames import row_file
 from ..datasets.items import ScoreItem, profile_items
 from ..metrics import Metric
 from ..metrics import measure as measure_metrics
-from ..plan.plan import Options
+from ..report.labels import shown_note
+from ..results.agreement import figure_name
+from ..results.experiment_result import ExperimentResult
 from ..results.folder import model_names
-from ..statistics.alignment import grouped
+from ..statistics.alignment import Floats, grouped, number_clusters, number_groups
 from ..statistics.metrics import METRICS
-from ..statistics.resampling import Statistic
+from ..statistics.resampling import Resampling, Statistic, Weights, share_of_rows
 from ..statistics.significance import paired_t_test
 from ..tables.grid import CellValue, Column, Grid, text_column
+from ..tables.screen import FirstScreen
 from .cell_metrics import AVERAGE, PREFERENCE, MetricKey, agreement_by_category, measure
-from .cells import MODEL, Axis, Cell, CellResult, cells
-from .presets import ablations
-from .sweep_plan import SweepPlan, plan_sweep
+from .cells import MODEL, Cell, CellResult
+from .errata import errata_of
+from .paper_tables import Figures, PaperTable, find_table
+from .sweep_result import Sweep, write_grid
 
+MOST_COLUMNS = 4
+"""The number of columns on the first screen; its table has all."""
 METHOD = "method"
-PEOPLE = "people"
+HUMAN = "human"
 
-Figures = dict[tuple[str, str], float | None]
-"""Figures by column and metric."""
+WORDING = (
+    "The prompts are this package's words, not the paper's (docs/prompts.md). --set prompts=papers takes over the "
+    "order of blocks and the form of replies of the paper's prompts."
+)
+"""The differences from the paper in every table with model judges."""
+
 Row = Mapping[tuple[str, str], Statistic | float | None]
 
-Measure = Literal["agreement", "category", "shares", "gains", "t-tests", "cost", "spread", "none"]
-_DIGITS = {"shares": 2, "gains": 1, "cost": 2}
+_DIGITS = {"shares": 2, "gains": 1, "cost": 2, "none": 0}
 
 
 @dataclass(frozen=True)
-class PaperTable:
-    """Describes a table of a paper; paper_tables.yaml says what the fields mean there.
+class Reproduction(ExperimentResult):
+    """A measured table and the paper's printed one.
 
     Attributes:
-        paper: the paper, and which of its tables.
-        title: what it is about.
-        columns: aspects, ``average`` over them, or ``preference`` of comparisons.
-        printed: its figures, by row and by the model that the paper used.
-        data: the name of its dataset; none where it is reckoned from another table.
-        measure: what its figures are: ``agreement`` in ``metrics`` (by ``category``: each column is one), ``shares``
-            of scores in percent, ``gains`` over a row in percent, ``t-tests`` against a row, ``cost`` in dollars and
-            minutes, ``spread`` over repeats; or ``none``, where it can only be shown.
-        metrics: of agreement, or other figures by name, in each column.
-        shares: the scores whose shares it has.
-        rows: what is measured here: what a sweep's cell sets, ``metric`` or ``field``.
-        plan: the ready-made plan of sweeps whose cells are its rows, instead.
-        without_systems: systems whose texts it leaves out.
-        gains_of: the table from whose printed figures the gains are reckoned, too.
-        over: the row that gains and tests refer to.
-        sample, repeats: how many items the paper judged how often, unless all of them once.
-        errata: where the paper's labels or sums are wrong.
-        differs: what is different here.
+        table: the paper's table.
+        measured: measured values, by row and model.
+        rows: the number of items used, by row.
+        part: the difference between these data and the paper's, if any.
+        computed: values computed from another table's printed numbers, by row and model.
+        deviations: standard deviations of measured values over repeats, by row and model.
+        empty: the reasons for empty cells.
+        recorded: whether recorded replies were judged, whose prompts are unknown.
+        sweep: the runs of the judges; ``None`` if no model was called.
     """
 
-    paper: str
-    title: str
-    columns: tuple[str, ...]
-    printed: Mapping[str, Mapping[str, str | float]] = field(default_factory=dict)
-    data: str = ""
-    measure: Measure = "agreement"
-    metrics: tuple[str, ...] = ()
-    shares: tuple[int, ...] = ()
-    rows: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    plan: str = ""
-    without_systems: tuple[str, ...] = ()
-    gains_of: str = ""
-    over: str = ""
-    sample: int | None = None
-    repeats: int = 1
-    errata: tuple[str, ...] = ()
-    differs: tuple[str, ...] = ()
-
-    @property
-    def places(self) -> list[tuple[str, str]]:
-        """The column and the name of each figure of a row: a metric, say, or a score whose share it is."""
-        names = self.metrics or tuple(map(str, self.shares))
-        return [(column, name) for column in self.columns for name in names]
-
-    @property
-    def judges(self) -> dict[str, Mapping[str, Any]]:
-        """The rows for which models are asked."""
-        if not self.plan:
-            return {name: row for name, row in self.rows.items() if "protocol" in row}
-        preset, judges = ablations()[self.plan], dict[str, Mapping[str, Any]]()
-        for cell in cells(preset.axes):
-            labels = (f"{axis} {value}" if value.isdigit() else value for axis, value in cell.labels.items())
-            judges[", ".join(labels)] = {"protocol": preset.protocol, **cell.change}
-        return judges
-
-    def printed_figures(self, row: str, model: str) -> Figures:
-        """Return the figures that the paper prints in a row for a model.
-
-        >>> find_table("chateval-table3").printed_figures("same roles", "ChatGPT")
-        {('preference', 'accuracy'): 0.538, ('preference', 'kappa'): 0.25}
-        """
-        numbers = str(self.printed[row][model]).split()
-        # Where a paper prints a dash, it has no figure.
-        pairs = zip(self.places, numbers, strict=True)
-        return {place: None if number == "-" else float(number) for place, number in pairs}
-
-
-@cache
-def paper_tables() -> Mapping[str, PaperTable]:
-    """Return all tables by name."""
-    tables = read_yaml(Path(__file__).with_name("paper_tables.yaml"))
-    # Checked like any input: a misspelt field is refused.
-    return TypeAdapter(dict[str, PaperTable]).validate_python(tables, extra="forbid")
-
-
-def find_table(name: str) -> PaperTable:
-    """Return a table by its name.
-
-    Raises:
-        UsageError: there is none of this name; the nearest one is named.
-    """
-    if name not in paper_tables():
-        raise UsageError(f"no table {name!r}; tables are {listed(paper_tables(), name)}")
-    return paper_tables()[name]
-
-
-@dataclass(frozen=True)
-class Reproduction:
-    """Holds a table as it was measured, by row and by what measured it, beside what the paper prints.
-
-    Attributes:
-        table: the paper's.
-        measured: figures of the rows; of judges, with the names of their models.
-        rows: how many items counted, by row.
-        part: how much of the paper's data is here, where it is not all, or what is in their place.
-    """
-
+    file = "reproduce.json"
     table: PaperTable
     measured: Mapping[tuple[str, str], Row]
     rows: Mapping[str, int]
     part: str = ""
+    computed: Mapping[tuple[str, str], Row] = field(default_factory=dict)
+    deviations: Mapping[tuple[str, str], Figures] = field(default_factory=dict)
+    empty: tuple[str, ...] = ()
+    recorded: bool = False
+    sweep: Sweep | None = None
+
+    def screen(self) -> FirstScreen:
+        """Compose the first screen: the first figures of the table."""
+        grid = self.grid()
+        note = self.sweep.note if self.sweep else None
+        lead = "Figures measured here are above those that the paper prints."
+        return FirstScreen(
+            name="",
+            headline=grid.title,
+            table=replace(
+                grid.only(range(min(MOST_COLUMNS, len(grid.columns)))), title="", notes=()
+            ),
+            evidence=lead if self.sweep else f"{lead} No model was called.",
+            warnings=(shown_note(note),) if note else (),
+            others=grid.notes,
+        )
+
+    def grids(self) -> Iterator[Grid]:
+        """Yield the table."""
+        yield self.grid()
+
+    def write(self) -> Self:
+        """Write the file, and the table as Markdown, CSV and LaTeX."""
+        super().write()
+        if self.folder is not None:
+            write_grid(self.grid(), self.folder, "table")
+        return self
 
     def grid(self) -> Grid:
-        """Lay out each row: first what was measured here, then what the paper prints."""
-        table, places = self.table, self.table.places
-        heads, digits = list[Column](), _DIGITS.get(table.measure, 3)
+        """Lay out each row: measured values, then computed ones, then the printed numbers."""
+        table = self.table
+        places = self.table.places
+        with_sd = bool(table.printed_sd or self.deviations)
+        columns = list[Column]()
+        digits = _DIGITS.get(table.measure, 3)
         for column, name in places:
             short = METRICS[name].short if name in METRICS else name
             head = f"{column} {short}" if len(table.columns) > 1 else short
-            heads.append(Column(head, digits=digits, interval=name == places[0][1]))
+            # With two metrics of agreement, a screen has room for the interval of only one.
+            shown = name == places[0][1] or table.measure != "agreement"
+            columns.append(Column(head, digits=digits, interval=shown))
+            if with_sd:
+                columns.append(Column(f"{head} sd", digits=digits))
         lines: list[tuple[CellValue, ...]] = []
-        for row in dict.fromkeys([*table.judges, *(row for row, _ in self.measured), *table.printed]):
-            here = {by: figures for (of, by), figures in self.measured.items() if of == row}
-            for by in dict.fromkeys([*here, *table.printed.get(row, ())]):
-                printed = table.printed_figures(row, by) if by in table.printed.get(row, ()) else None
-                for source, figures in (("here", here.get(by)), ("printed", printed)):
-                    if figures is not None:
-                        lines.append((row, f"{source}{by and f', {by}'}", *map(figures.get, places)))
+        for row in dict.fromkeys(
+            [*table.judges, *(row for row, _ in (*self.measured, *self.computed)), *table.printed]
+        ):
+            for source, figures, deviations in self._sources(row):
+                cells = list[CellValue]()
+                for place in places:
+                    cells.append(figures.get(place))
+                    if with_sd:
+                        cells.append(deviations.get(place))
+                lines.append((row, source, *cells))
         title = f"{table.paper}: {table.title}"
-        return Grid(title, (text_column(METHOD), text_column("figures"), *heads), tuple(lines), self.notes())
+        heads = (text_column(METHOD), text_column("figures"), *columns)
+        return Grid(title, heads, tuple(lines), self.notes())
+
+    def _sources(self, row: str) -> Iterator[tuple[str, Row, Figures]]:
+        """Yield the values of a row with source and standard deviations, model by model."""
+        table = self.table
+        printed = table.printed.get(row, {})
+        known = [model for of, model in (*self.measured, *self.computed) if of == row]
+        for model in dict.fromkeys([*known, *printed]):
+            name = f", {model}" if model else ""
+            key = (row, model)
+            if key in self.measured:
+                yield f"here{name}", self.measured[key], self.deviations.get(key, {})
+            if key in self.computed:
+                other = find_table(table.gains_of).paper.rpartition(", ")[2]
+                yield f"computed from {other}{name}", self.computed[key], {}
+            if model in printed:
+                yield (
+                    f"printed{name}",
+                    table.printed_figures(row, model),
+                    table.printed_deviations(row, model),
+                )
 
     def notes(self) -> tuple[str, ...]:
-        """Say what is wrong in the paper, what differs here, and of how many items the figures are."""
-        counts = [f"{name} {count:,}" for name, count in self.rows.items()]
-        counted = [f"rows measured here: {', '.join(counts)}"] if counts else []
+        """Return the paper's errors, our differences, and the data behind the measured values."""
+        notes = [f"Erratum: {erratum}" for erratum in errata_of(self.table.name)]
+        differs = list(self.table.differs)
+        # A table of gains can be shown without a judge of the user's.
+        if self.table.judges and not self.recorded and (self.measured or not self.computed):
+            differs.append(WORDING)
+        notes += [f"Differs: {text}" for text in differs]
+        if self.rows:
+            notes.append(
+                f"rows measured here: {', '.join(f'{name} {count:,}' for name, count in self.rows.items())}"
+            )
         if self.part:
-            counted.append(self.part)
-        wrong = (f"Erratum: {text}" for text in self.table.errata)
-        return (*wrong, *(f"Differs: {text}" for text in self.table.differs), *counted)
+            notes.append(self.part)
+        if self.deviations:
+            notes.append("sd: sample standard deviation over the repeats (n - 1)")
+        return (*notes, *self.empty)
 
     def to_json(self) -> dict[str, Any]:
-        """Return all of it as plain JSON."""
+        """Return the result as plain JSON."""
         grid = self.grid()
-        rows = [[vars(cell) if isinstance(cell, Statistic) else cell for cell in row] for row in grid.rows]
+        rows = [
+            [vars(cell) if isinstance(cell, Statistic) else cell for cell in row]
+            for row in grid.rows
+        ]
         return {
             "paper": self.table.paper,
             "title": self.table.title,
@@ -203,74 +198,110 @@ def without_systems(dataset: Dataset, systems: Sequence[str]) -> Dataset:
             if getattr(item, "system", None) not in systems:
                 yield number, item
 
-    # Surveyed anew, since its items, its groups and its digest are those of what is left.
+    # Compute the profile again: items, groups and digest have changed.
     survey = profile_items(read, dataset.name, dataset.line_name)
     return replace(dataset, read=read, survey=survey, limit=None)
 
 
-def plan_table(
-    table: PaperTable, dataset: Dataset, options: Options, models: Sequence[str] = ()
-) -> SweepPlan | None:
-    """Check the runs of a table's judges, each with each of several models; ``None`` where it has none.
+def rows_without_model(
+    table: PaperTable, dataset: Dataset
+) -> tuple[list[CellResult], dict[str, str]]:
+    """Measure the rows without a model: reference metrics and fields of the published file.
 
-    Raises:
-        UsageError: bad input; says what and where.
+    Returns:
+        The rows, and why others cannot be measured.
     """
-    if not table.judges:
-        return None
-    if table.repeats > 1 and options.get("repeats", 1) == 1:
-        options["repeats"] = table.repeats
-    if dataset.kind == "score" and not options.get("aspects"):
-        columns, known = [name for name in table.columns if name != AVERAGE], dataset.aspect_names()
-        # Of other data than the paper's, those of the aspects that have labels.
-        options["aspects"] = [name for name in columns if name in known] or columns
-    first = str(next(iter(table.judges.values()))["protocol"])
-    axes = [Axis.of(METHOD, table.judges), *([Axis.of(MODEL, models)] if models else [])]
-    return plan_sweep(first, axes, dataset, **options)
+    dataset = without_systems(dataset, table.without_systems)
+    columns = [name for name in table.columns if name not in (AVERAGE, PREFERENCE)]
+    labelled = dataset.aspect_names()
+    aspects = [name for name in columns if name in labelled] or columns
+    done = list[CellResult]()
+    failed = dict[str, str]()
+    for name, row in table.rows.items():
+        if name in table.judges:
+            continue
+        try:
+            metric = row.get("metric") or _of_field(str(row["field"]), dataset)
+            by_metric = measure_metrics({name: metric}, dataset, aspects=aspects)
+        except UsageError as error:
+            failed[name] = str(error)
+        else:
+            done.append(CellResult(Cell({METHOD: name}), name, by_metric))
+    return done, failed
 
 
 def reproduce_table(
-    table: PaperTable, dataset: Dataset | None, judged: Sequence[CellResult] = ()
+    table: PaperTable,
+    dataset: Dataset | None,
+    judged: Sequence[CellResult] = (),
+    *,
+    others: tuple[Sequence[CellResult], Mapping[str, str]] | None = None,
+    empty: Sequence[str] = (),
 ) -> Reproduction:
     """Measure a table's rows.
 
     Args:
-        table: the paper's.
-        dataset: all of its data, of which rows that need no model are measured; ``None`` for one that has none.
+        table: the paper's table.
+        dataset: all of its data; ``None`` for a table without data, or to measure judges only.
         judged: the judges' results.
+        others: the result of ``rows_without_model``, if it exists already.
+        empty: the reasons for empty cells of judges (``check_fillable``).
+
+    Raises:
+        UsageError: no row can be measured on these data.
     """
-    measured: dict[tuple[str, str], Row] = _printed_gains(table) if table.gains_of else {}
-    rows: dict[str, int] = {}
-    part = ""
+    measured = dict[tuple[str, str], Row]()
+    deviations = dict[tuple[str, str], Figures]()
+    rows = dict[str, int]()
+    notes = list(empty)
+    without_model: Sequence[CellResult] = ()
     if dataset is not None:
-        part = _part(table, dataset)
-        dataset = without_systems(dataset, table.without_systems)
         if table.shares:
-            texts = [item for item in dataset if isinstance(item, ScoreItem)]
-            labels = {column: [item.label(column) for item in texts] for column in table.columns}
-            measured[PEOPLE, ""], rows[PEOPLE] = _shares(table, labels)
-        aspects = [column for column in table.columns if column not in (AVERAGE, PREFERENCE)]
-        others = []
-        for name, row in table.rows.items():
-            # A row that needs no model: a reference metric, or what the published file has.
-            if name not in table.judges:
-                metric = row.get("metric") or _of_field(str(row["field"]), dataset)
-                by_metric = measure_metrics({name: metric}, dataset, aspects=aspects)
-                others.append(CellResult(Cell({METHOD: name}), name, by_metric))
-        named = [(cell.cell.labels[METHOD], cell.cell.labels.get(MODEL), cell) for cell in (*others, *judged)]
-        # Rows that need no model are no base: a gain is over a judge that asks the same model.
-        bases = {model: cell for method, model, cell in named[len(others) :] if method == table.over}
-        for method, model, cell in named:
-            figures, count = _MEASURES[table.measure](table, cell, bases.get(model))
-            if figures:
-                by = () if cell in others else model_names(cell.evaluation.manifest, cell.protocol)
-                measured[method, model or ", ".join(by)] = figures
-                rows[", ".join(cell.cell.labels.values())] = count
-    return Reproduction(table, measured, rows, part)
+            own = without_systems(dataset, table.without_systems)
+            texts = [item for item in own if isinstance(item, ScoreItem)]
+            labels = {
+                column: [(item.label(column), item.group) for item in texts]
+                for column in table.columns
+            }
+            measured[HUMAN, ""], rows[HUMAN] = _shares(table, labels)
+        without_model, failed = others or rows_without_model(table, dataset)
+        if failed and not (without_model or table.judges):
+            raise UsageError("; ".join(failed.values()))
+        notes += [f"{name}: stays empty, because {why}" for name, why in failed.items()]
+    named = [
+        (cell.cell.labels[METHOD], cell.cell.labels.get(MODEL), cell)
+        for cell in (*without_model, *judged)
+    ]
+    # Only judges can be a baseline: a gain compares judges with the same model.
+    bases = {
+        model: cell for method, model, cell in named[len(without_model) :] if method == table.over
+    }
+    for method, model, cell in named:
+        figures, count = _MEASURES[table.measure](table, cell, bases.get(model))
+        if not figures:
+            continue
+        by = () if cell in without_model else model_names(cell.evaluation.manifest, cell.protocol)
+        key = (method, model or ", ".join(by))
+        measured[key] = figures
+        rows[", ".join(cell.cell.labels.values())] = count
+        if table.measure == "agreement" and (over_repeats := _deviations(table, cell)):
+            deviations[key] = over_repeats
+    recorded = any("replies" in cell.evaluation.manifest for cell in judged)
+    return Reproduction(
+        table,
+        measured,
+        rows,
+        part=_part(table, dataset) if dataset is not None else "",
+        computed=_printed_gains(table) if table.gains_of else {},
+        deviations=deviations,
+        empty=tuple(notes),
+        recorded=recorded,
+    )
 
 
 def _part(table: PaperTable, dataset: Dataset) -> str:
-    source, parts = find_source(dataset.name), []
+    source = find_source(dataset.name)
+    parts = []
     if dataset.name != table.data:
         parts.append(f"in place of {table.data}")
     if source is not None and source.items not in (None, len(dataset)):
@@ -281,27 +312,69 @@ def _part(table: PaperTable, dataset: Dataset) -> str:
 
 
 def _agreement(table: PaperTable, cell: CellResult, _base: CellResult | None) -> tuple[Row, int]:
-    """Return a row's figures, each metric by itself: a table has its own pair of them."""
-    # One by one: with a metric comes the one that most papers print beside it, which this table need not have.
-    measured = [of for metric in table.metrics for of in measure([cell], metric=metric)]
+    """Return a row's values, one for each metric of the table."""
+    # Measure metrics one by one: measured together, a metric adds the companion that most papers
+    # print, which this table may not have. The papers leave out groups in which the judge gives
+    # all items the same score (DEBATE, E.5). Only here such groups do not count as 0, so that the
+    # values are comparable with the printed ones.
+    measured = [
+        of for metric in table.metrics for of in measure([cell], metric=metric, skip_one_score=True)
+    ]
     by_place = {key: figure for of in measured for key, figure in of.figures.items()}
     rows = max(measured[-1].rows.values(), default=0)
     return {place: by_place.get(MetricKey(*place)) for place in table.places}, rows
 
 
+def _deviations(table: PaperTable, cell: CellResult) -> Figures:
+    """Return the standard deviations of a row over its repeats; empty with a single repeat."""
+    rows = cell.evaluation.figures.rows.get(cell.protocol)
+    by_column = (
+        rows.over_repeats(cell.evaluation.rule, skip_one_score=True) if rows is not None else {}
+    )
+    deviations: Figures = {}
+    for column, metric in table.places:
+        name = figure_name(metric)
+        columns = [of for of in table.columns if of in by_column] if column == AVERAGE else [column]
+        spreads = [
+            by_column[of].figures[name]
+            for of in columns
+            if of in by_column and name in by_column[of].figures
+        ]
+        if not spreads:
+            continue
+        # An average over aspects is computed in each repeat first. After a stop, some repeats may
+        # lack an aspect.
+        if len({len(of.values) for of in spreads}) > 1:
+            continue
+        each = (
+            [value for value in values if value is not None]
+            for values in zip(*(of.values for of in spreads), strict=True)
+        )
+        means = [fmean(values) for values in each if len(values) == len(spreads)]
+        deviations[column, metric] = stdev(means) if len(means) > 1 else None
+    return deviations
+
+
 def _of_field(field: str, dataset: Dataset) -> Metric:
-    """Make a metric of a field of the published file, which has a number for each aspect.
+    """Make a metric from a field of the published file, which has a number for each aspect.
 
     Raises:
         UsageError: the file has no such field.
     """
     path = Path(dataset.location)
     files = [path] if path.is_file() else sorted(path.glob("*.jsonl*"))
-    rows = (row for file in files for _, row in row_file(file).rows() if isinstance(row.get(field), dict))
+    rows = (
+        row
+        for file in files
+        for _, row in row_file(file).rows()
+        if isinstance(row.get(field), dict)
+    )
     by_id = {str(row.get("item_id", row.get("id"))): row[field] for row in rows}
     if not by_id:
-        remedy = f"this row needs a copy of {dataset.name} with it (--data-dir)"
-        raise UsageError(f"{dataset.location} has no field {field!r}: {remedy}")
+        raise UsageError(
+            f"{dataset.location} has no field {field!r}: this row needs a copy of {dataset.name} "
+            "with it (--data-dir)"
+        )
 
     def score(item: ScoreItem, aspects: Sequence[str]) -> dict[str, float]:
         own = by_id.get(item.id, {})
@@ -310,34 +383,56 @@ def _of_field(field: str, dataset: Dataset) -> Metric:
     return Metric(field, f"field:{field}", score)
 
 
-def _scored_shares(table: PaperTable, cell: CellResult, _base: CellResult | None) -> tuple[Row, int]:
-    by_aspect = grouped((its.aspect, its.score) for its in cell.evaluation.results)
+def _scored_shares(
+    table: PaperTable, cell: CellResult, _base: CellResult | None
+) -> tuple[Row, int]:
+    by_aspect = grouped(
+        (its.aspect, (its.score, its.group or its.item)) for its in cell.evaluation.results
+    )
     return _shares(table, {column: by_aspect.get(column, []) for column in table.columns})
 
 
-def _shares(table: PaperTable, scores: Mapping[str, Sequence[float | None]]) -> tuple[Row, int]:
-    """Return how often each score is given, in percent, and the most scores of a column.
+def _shares(
+    table: PaperTable, scores: Mapping[str, Sequence[tuple[float | None, str | None]]]
+) -> tuple[Row, int]:
+    """Return the share of each score in percent with an interval, and a column's most scores.
 
-    Means lie between scores, and are rounded half up.
+    Means between scores are rounded half up. The interval is over groups of texts.
+
+    Args:
+        table: the paper's table.
+        scores: by column, each score with the group of its text.
     """
-    shares, most = Figures(), 0
+    shares = dict[tuple[str, str], Statistic | float | None]()
+    most = 0
     for column, given in scores.items():
-        rounded = [math.floor(score + 0.5) for score in given if score is not None]
-        most = max(most, len(rounded))
+        known = [(math.floor(score + 0.5), group) for score, group in given if score is not None]
+        most = max(most, len(known))
+        rounded = np.array([score for score, _ in known])
+        clusters = number_clusters([group for _, group in known])
         for point in table.shares:
-            shares[column, str(point)] = 100 * rounded.count(point) / len(rounded) if rounded else None
+            share = (
+                share_of_rows(rounded == point, clusters, Resampling())
+                if known
+                else Statistic(None)
+            )
+            shares[column, str(point)] = share.times(100)
     return shares, most
 
 
 def _printed_gains(table: PaperTable) -> dict[tuple[str, str], Row]:
-    """Return the gains over a row of another table, in percent, from what that table prints."""
-    other, by_row = find_table(table.gains_of), dict[tuple[str, str], Row]()
+    """Return the gains over a row of another table, in percent, from its printed numbers."""
+    other = find_table(table.gains_of)
+    by_row = dict[tuple[str, str], Row]()
     for row in table.printed:
         for model in other.printed[row]:
-            gains, bases = Figures(), other.printed_figures(table.over, model)
+            gains = Figures()
+            bases = other.printed_figures(table.over, model)
             for place, figure in other.printed_figures(row, model).items():
                 base = bases[place]
-                gains[place[0], "gain"] = None if figure is None or not base else 100 * (figure / base - 1)
+                gains[place[0], "gain"] = (
+                    None if figure is None or not base else 100 * (figure / base - 1)
+                )
             by_row[row, model] = gains
     return by_row
 
@@ -345,30 +440,53 @@ def _printed_gains(table: PaperTable) -> dict[tuple[str, str], Row]:
 def _by_category(table: PaperTable, cell: CellResult, _base: CellResult | None) -> tuple[Row, int]:
     of_all = agreement_by_category(cell)
     known = [(category, of_all[category]) for category in table.columns if category in of_all]
-    figures = {(name, metric): getattr(of, metric, None) for name, of in known for metric in table.metrics}
+    figures = {
+        (name, metric): getattr(of, metric, None) for name, of in known for metric in table.metrics
+    }
     return figures, sum(of.n for _, of in known)
 
 
 def _gains(table: PaperTable, cell: CellResult, base: CellResult | None) -> tuple[Row, int]:
-    """Return a judge's gain in accuracy over the base with the same model, in percent of the base's."""
-    votes = _votes(cell)
-    if base is None or cell is base or not votes:
-        return {}, 0
-    own, other = (fmean(right for right, _ in of_judge.values()) for of_judge in (votes, _votes(base)))
-    return {(table.columns[0], "gain"): 100 * (own / other - 1) if other else None}, len(votes)
+    """Return a judge's gain in accuracy over the baseline with the same model, in percent.
 
-
-def _t_tests(_table: PaperTable, cell: CellResult, base: CellResult | None) -> tuple[Row, int]:
-    """Test a judge's accuracy against the base's by Student's paired t, over questions and over votes.
-
-    The votes on one question are not independent: a test over votes finds too much. It stands here because the paper
-    does not say over what its own test is.
+    Both are measured on their common votes. The interval comes from resamples of questions.
     """
     if base is None or cell is base:
         return {}, 0
-    own, other = _votes(cell), _votes(base)
+    own = _votes(cell)
+    other = _votes(base)
+    shared = [key for key in own if key in other]
+    if not shared:
+        return {}, 0
+    questions = number_groups([own[key][1] for key in shared])
+    rights = [np.bincount(questions, [votes[key][0] for key in shared]) for votes in (own, other)]
+
+    def gain(weights: Weights) -> Floats:
+        of_own, of_base = (np.asarray(weights @ right, dtype=float) for right in rights)
+        ratio: Floats = np.divide(
+            of_own, of_base, out=np.full(len(weights), np.nan), where=of_base > 0
+        )
+        return 100 * (ratio - 1)
+
+    return {(table.columns[0], "gain"): Resampling().statistic(len(rights[0]), gain)}, len(shared)
+
+
+def _t_tests(_table: PaperTable, cell: CellResult, base: CellResult | None) -> tuple[Row, int]:
+    """Compare a judge's accuracy with the baseline's by Student's paired t-test.
+
+    The test is over questions and over votes. Votes on one question are not independent, so a test
+    over votes finds too many differences. It is included because the paper does not state the unit
+    of its own test.
+    """
+    if base is None or cell is base:
+        return {}, 0
+    own = _votes(cell)
+    other = _votes(base)
     differences = [(own[key][1], own[key][0] - other[key][0]) for key in own if key in other]
-    over = {"questions": [*map(fmean, grouped(differences).values())], "votes": [of for _, of in differences]}
+    over = {
+        "questions": [*map(fmean, grouped(differences).values())],
+        "votes": [of for _, of in differences],
+    }
     figures: Figures = {}
     for column, values in over.items():
         _, test = paired_t_test(np.array(values), np.zeros(len(values)))
@@ -377,14 +495,17 @@ def _t_tests(_table: PaperTable, cell: CellResult, base: CellResult | None) -> t
 
 
 def _votes(cell: CellResult) -> dict[tuple[str, int, int], tuple[float, str]]:
-    """Return of each vote, by item, repeat and place, whether the judge agrees with it, and the vote's question."""
-    rule, votes = cell.evaluation.rule, {}
+    """Return agreement with each vote, by item, repeat and place, and its question."""
+    rule = cell.evaluation.rule
+    votes = {}
     for result in cell.evaluation.results:
         if result.winner is None or result.human is None:
             continue
-        given = result.annotations if rule.votes == "each" and result.annotations else (result.human,)
+        given = (
+            result.annotations if rule.votes == "each" and result.annotations else (result.human,)
+        )
         for place, vote in enumerate(given):
-            # A tie of humans that the rule leaves out is neither right nor wrong.
+            # A human tie that the rule leaves out is neither right nor wrong.
             if vote is not None and not (vote == "tie" and rule.ties == "left_out"):
                 right = float(vote == result.winner)
                 votes[result.item, result.repeat, place] = right, result.group or result.item
@@ -392,22 +513,53 @@ def _votes(cell: CellResult) -> dict[tuple[str, int, int], tuple[float, str]]:
 
 
 def _cost(table: PaperTable, cell: CellResult, _base: CellResult | None) -> tuple[Row, int]:
-    """Return what all judgements of a row took: dollars, and the sum of the calls' times in minutes."""
-    cost, seconds = cell.usage.total.cost_usd, sum(result.seconds for result in cell.evaluation.results)
-    judged = len(cell.evaluation.results) - len(cell.evaluation.failed)
-    return {(table.columns[0], "USD"): cost, (table.columns[0], "minutes"): seconds / 60}, judged
+    """Return the cost of the paper's number of questions: dollars, and minutes of all calls.
+
+    Values are means over the questions judged here, times the paper's number of questions.
+    """
+    judged = [result for result in cell.evaluation.results if result.status == "ok"]
+    questions = number_clusters([result.item for result in judged])
+
+    def mean(values: Sequence[float | None]) -> Statistic:
+        known = np.array([value for value in values if value is not None])
+        if len(known) < len(values) or not values:
+            return Statistic(None)
+        # A free model costs 0 for every question and needs no interval.
+        return (
+            Resampling().mean_interval(known, questions)[0]
+            if np.ptp(known)
+            else Statistic(float(known[0]))
+        )
+
+    dollars = mean([result.cost_usd for result in judged])
+    time = mean([result.seconds / 60 for result in judged])
+    column = table.columns[0]
+    of_paper = table.questions
+    return {
+        (column, "USD"): dollars.times(of_paper),
+        (column, "minutes"): time.times(of_paper),
+    }, len(judged)
 
 
 def _spread(table: PaperTable, cell: CellResult, _base: CellResult | None) -> tuple[Row, int]:
-    """Return how far the scores of one item lie apart over its repeats: mean standard deviation, and widest range."""
-    results = cell.evaluation.results
-    scores = grouped(((its.aspect, its.item), its.score) for its in results if its.score is not None)
-    figures: Figures = {}
+    """Return the spread of an item's scores over repeats: mean deviation and widest range."""
+    of_items = grouped(
+        ((its.aspect, its.item, its.group or its.item), its.score)
+        for its in cell.evaluation.results
+        if its.score is not None
+    )
+    figures = dict[tuple[str, str], Statistic | float | None]()
     for column in table.columns:
-        several = [given for (aspect, _), given in scores.items() if aspect == column and len(given) > 1]
-        figures[column, "sd"] = fmean(map(stdev, several)) if several else None
-        figures[column, "range"] = max(max(given) - min(given) for given in several) if several else None
-    return figures, len(scores)
+        several = {
+            key: given for key, given in of_items.items() if key[0] == column and len(given) > 1
+        }
+        clusters: list[Hashable] = [group for _, _, group in several]
+        deviations = np.array([stdev(given) for given in several.values()])
+        figures[column, "sd"] = Resampling().mean_interval(deviations, number_groups(clusters))[0]
+        figures[column, "range"] = max(
+            (max(given) - min(given) for given in several.values()), default=None
+        )
+    return figures, len(of_items)
 
 
 _MEASURES: Mapping[str, Callable[[PaperTable, CellResult, CellResult | None], tuple[Row, int]]] = {

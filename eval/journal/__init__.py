@@ -1,1 +1,1 @@
-"""Keep finished model calls in a journal: each is on disk before its reply is used, and none is made twice."""
+"""The journal of finished model calls: each is stored before its reply is used."""

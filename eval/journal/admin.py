@@ -1,4 +1,4 @@
-"""Summarize a journal and prune its replies from outside, also while runs use it."""
+"""Summaries and pruning of a journal from outside, also while runs use it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,17 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, FromClause, case, exists, func, select, text, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    FromClause,
+    case,
+    exists,
+    func,
+    select,
+    text,
+    update,
+)
 
 from ...nodes.models.retry import Waits
 from ...state.errors import UsageError
@@ -29,19 +39,19 @@ from .store import EDGE_PATIENCE, T, persevere
 
 
 class JournalSummary(NamedTuple):
-    """Says how many calls, replies and claims a journal holds, and what its calls took.
+    """The number of calls, replies and claims in a journal, and the usage of its calls.
 
     Attributes:
         shown: the path or URL of the journal, without a password.
         version: the version of its format.
         bytes: its size on disk.
-        spent: what all its calls took.
-        by_model: the same for each model.
-        by_run: the same for each run.
-        replies: how many calls still have their reply, invalidated calls among them.
-        invalidated: calls whose replies could not be used.
-        claims: how many calls a process is making now, or was making when it was killed.
-        oldest, newest: when its first and its last call were written, in seconds since 1970.
+        spent: the usage of all its calls.
+        by_model: the usage by model.
+        by_run: the usage by run.
+        replies: the number of calls that still have their reply, including invalidated ones.
+        invalidated: the number of calls whose replies could not be used.
+        claims: the number of calls that a process is making, or was making when it was killed.
+        oldest, newest: the times of its first and its last call, in seconds since 1970.
     """
 
     shown: str
@@ -58,13 +68,13 @@ class JournalSummary(NamedTuple):
 
 
 def summarize(where: str | Path) -> JournalSummary:
-    """Count what a journal holds.
+    """Summarize the content of a journal.
 
     Args:
         where: as for :meth:`Journal.open`.
 
     Raises:
-        UsageError: there is no journal, or it cannot be read.
+        UsageError: the journal does not exist or cannot be read.
     """
     place = journal_location(where)
     return _inside(place, lambda connection: _summary(connection, place))
@@ -77,7 +87,7 @@ def prune(
     run: str | None = None,
     invalidated: bool = False,
 ) -> int:
-    """Delete the replies that meet all given conditions; what they cost stays counted.
+    """Delete the replies that meet all given conditions; their cost still counts.
 
     Args:
         where: as for :meth:`Journal.open`.
@@ -86,13 +96,15 @@ def prune(
         invalidated: replies that could not be used.
 
     Returns:
-        How many replies are gone.
+        The number of deleted replies.
 
     Raises:
-        UsageError: no condition, no such run, no journal, or one that cannot be written.
+        UsageError: no condition, an unknown run, no journal, or one that cannot be written.
     """
     if older_than_days is None and run is None and not invalidated:
-        raise UsageError("say which replies to delete: older than some days, of a run, or invalidated")
+        raise UsageError(
+            "say which replies to delete: older than some days, of a run, or invalidated"
+        )
     place = journal_location(where)
 
     def action(connection: Connection) -> int:
@@ -100,20 +112,23 @@ def prune(
         if older_than_days is not None:
             chosen.append(calls.c.created < now(connection.dialect) - int(older_than_days * 86_400))
         if run is not None:
-            if connection.execute(select(openings.c.number).where(openings.c.run == run)).first() is None:
+            if (
+                connection.execute(select(openings.c.number).where(openings.c.run == run)).first()
+                is None
+            ):
                 some = select(openings.c.run).distinct().order_by(openings.c.run).limit(5)
                 known = ", ".join(connection.scalars(some))
                 raise UsageError(f"{place.shown}: no run {run!r}; runs are {known}")
             chosen.append(exists().where(openings.c.run == run, WRITTEN_BY))
         if invalidated:
             chosen.append(calls.c.invalidated.is_(True))
-        # The row stays without its reply: sums over the calls still count what it took.
+        # The row stays without its reply, so that sums over the calls still include its usage.
         return connection.execute(update(calls).where(*chosen).values(reply=None)).rowcount
 
     pruned = _inside(place, action)
     if place.file and pruned:
-        # SQLite keeps the pages of deleted replies in the file until it is rewritten.
-        # VACUUM cannot run inside a transaction.
+        # SQLite leaves the pages of deleted replies in the file until it is rewritten. VACUUM
+        # cannot run inside a transaction.
         _inside(place, lambda connection: connection.execute(text("VACUUM")), one_statement=True)
     return pruned
 
@@ -143,16 +158,16 @@ def _summary(connection: Connection, place: JournalLocation) -> JournalSummary:
 
 def _bytes(connection: Connection, place: JournalLocation) -> int:
     if place.file:
-        # Until SQLite's next checkpoint, the latest calls are in the -wal file alone.
+        # Until SQLite's next checkpoint, the latest calls are only in the -wal file.
         files = (place.file, place.file.with_name(f"{place.file.name}-wal"))
         return sum(file.stat().st_size for file in files if file.exists())
-    # Journals of version 1 lack some of the tables.
-    tables = map(func.to_regclass, (table.name for table in metadata.sorted_tables))
-    sizes = [func.coalesce(func.pg_total_relation_size(table), 0) for table in tables]
+    sizes = [func.pg_total_relation_size(table.name) for table in metadata.sorted_tables]
     return sum(connection.execute(select(*sizes)).one())
 
 
-def _inside(place: JournalLocation, action: Callable[[Connection], T], *, one_statement: bool = False) -> T:
+def _inside(
+    place: JournalLocation, action: Callable[[Connection], T], *, one_statement: bool = False
+) -> T:
     """Run an action on an existing journal; faults become usage errors."""
     if place.file and not place.file.is_file():
         raise UsageError(f"{place.shown}: there is no journal")
@@ -162,7 +177,7 @@ def _inside(place: JournalLocation, action: Callable[[Connection], T], *, one_st
         with engine.connect() as connection, connection.begin():
             if place.file and not one_statement:
                 connection.exec_driver_sql("BEGIN")
-            # A database may exist without the tables: counting or deleting must not create them.
+            # A database may exist without the tables. Counting or deleting must not create them.
             if version_of(connection, place) is None:
                 raise UsageError(f"{place.shown}: there is no journal")
             return action(connection)

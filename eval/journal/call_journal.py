@@ -1,4 +1,4 @@
-"""Open and use the journal of model calls: every finished call is on disk before its reply is used."""
+"""The journal of model calls: every finished call is on disk before its reply is used."""
 
 from __future__ import annotations
 
@@ -22,14 +22,15 @@ from .records import Batch, Entry, Grant, GrantRequest, Notice, Spent, usage_val
 from .store import Patience, Store
 from .worker import Keep, Reserve, Worker
 
-# Seconds for which faults that may pass are retried, unless the caller names others.
-SQLITE_PATIENCE, POSTGRES_PATIENCE = 60.0, 600.0
-# Seconds that a program which ends without closing its journal waits for the last writes.
+# The default number of seconds for which temporary faults are retried.
+SQLITE_PATIENCE = 60.0
+POSTGRES_PATIENCE = 600.0
+# Seconds that a program waits for the last writes if it ends without closing its journal.
 _EXIT_PATIENCE = 30.0
 
 
 class PatienceOptions(TypedDict, total=False):
-    """Names the fields of ``Patience`` for type checkers."""
+    """The fields of ``Patience`` for type checkers."""
 
     retry_seconds: float
     lease: float
@@ -37,13 +38,14 @@ class PatienceOptions(TypedDict, total=False):
 
 
 class Journal:
-    """Serves stored replies and stores new ones, for one run and the event loop that opened the journal.
+    """Serves stored replies and stores new ones, for one run and the event loop that opened it.
 
-    A journal is an SQLite file or a Postgres database. Before a call its key is reserved: the answer is the stored
-    reply, or ``None``, after which the caller makes the call and keeps its reply or releases the key.
+    A journal is an SQLite file or a Postgres database. Before a call, its key is reserved. The
+    result is the stored reply, or ``None``: the caller then makes the call, and either stores its
+    reply or releases the key.
 
     Attributes:
-        spent: what earlier openings for the same run, and other parts of it, have spent.
+        spent: the usage of earlier openings for the same run, and of other parts of it.
         shared: whether other processes may have it open.
 
     >>> import asyncio, tempfile
@@ -60,9 +62,12 @@ class Journal:
     """
 
     def __init__(self, worker: Worker, spent: Spent, seen: KeyFilter | None) -> None:
-        self.spent, self.shared = spent, worker.store.shared
-        self._worker, self._store = worker, worker.store
-        self._usage, self._seen = spent.usage, seen
+        self.spent = spent
+        self.shared = worker.store.shared
+        self._worker = worker
+        self._store = worker.store
+        self._usage = spent.usage
+        self._seen = seen
         self._loop = asyncio.get_running_loop()
         self._numbers = count(worker.store.opening << COUNTER_BITS)
         atexit.register(self._finish)
@@ -82,27 +87,31 @@ class Journal:
 
         Args:
             where: an SQLite file, ``sqlite:///FILE`` or ``postgresql://USER@HOST:PORT/DATABASE``.
-            run: the id of the run; what it spends is summed over all its openings.
-            part: the part of the run that is judged here, such as ``2/4`` of four shards. One process at a time may
-                open a journal for a part: claims of an earlier one are freed. Those of other parts are not touched.
-            fresh: whether replies from before the run's first opening are ignored. They stay; later ones are served.
-            shared: whether other processes may have it open at the same time, so that calls have to be
-                claimed. Default: where it was given as a URL.
-            **patience: how long it waits for what, see ``Patience``; a full disk, a lock or a lost server is retried
-                for a minute with a file, for ten with Postgres.
+            run: the id of the run; its usage is summed over all its openings.
+            part: the part of the run that is judged here, such as ``2/4`` of four shards. Only one
+                process at a time may open a journal for a part: claims of an earlier one are freed.
+                Claims of other parts stay.
+            fresh: whether to ignore replies from before the run's first opening. They stay in the
+                journal; later ones are served.
+            shared: whether other processes may have it open at the same time, so that calls must be
+                claimed. Default: if it was given as a URL.
+            **patience: the waiting times, see ``Patience``; a full disk, a lock or a lost server is
+                retried for a minute with a file, and for ten with Postgres.
 
         Raises:
-            UsageError: an unknown kind of database, one that cannot be reached, a file that is no journal, or a
+            UsageError: an unknown or unreachable database, a file that is not a journal, or a
                 journal of another version.
         """
         place = journal_location(where)
         claiming = place.named_by_url if shared is None else shared
         usual = Patience(retry_seconds=SQLITE_PATIENCE if place.file else POSTGRES_PATIENCE)
         waiting = replace(usual, **patience)
-        opening = partial(Store, place, run, part=part, shared=claiming, fresh=fresh, patience=waiting)
+        opening = partial(
+            Store, place, run, part=part, shared=claiming, fresh=fresh, patience=waiting
+        )
         worker = Worker(opening, waiting)
         try:
-            # With several processes, keys that another one adds later would be missing from the filter.
+            # With several processes, the filter would lack the keys that another one adds later.
             seen = KeyFilter()
             filled = not claiming and await worker.do(Store.note_keys, seen.add, KeyFilter.MOST)
             return cls(worker, await worker.do(Store.spent), seen if filled else None)
@@ -111,30 +120,34 @@ class Journal:
             raise
 
     async def reserve(self, key: bytes) -> bytes | None:
-        """Return the stored reply of a key; ``None`` where the caller is to make the call, then keep or release it.
+        """Return the stored reply of a key; ``None`` if the caller has to make the call.
 
-        While another process is making the call, this waits for its reply.
+        The caller then stores the reply or releases the key. While another process makes the call,
+        this method waits for its reply.
 
         Args:
             key: 16 bytes that identify the call.
 
         Raises:
-            JournalError: the journal cannot be used any more.
+            JournalError: the journal can no longer be used.
         """
-        # A new call need not wait for the thread: with one process, a key that was never added is not in the file.
+        # A new call need not wait for the thread: with one process, a key that was never added is
+        # not in the file.
         if self._seen and not self._seen.may_hold(key):
             self._worker.check()
             return None
-        reserved: asyncio.Future[bytes | None] = self._worker.put(Reserve(key, self._loop.create_future()))
+        reserved: asyncio.Future[bytes | None] = self._worker.put(
+            Reserve(key, self._loop.create_future())
+        )
         try:
             return await reserved
         except asyncio.CancelledError:
-            # The claim may have been granted, and nobody would use it.
+            # The claim may have been granted, but would not be used.
             self._worker.forget(key)
             raise
 
     async def keep(self, key: bytes, entry: Entry) -> None:
-        """Write a finished call; it is on disk when this returns, and is written even if this is cancelled.
+        """Write a finished call; it is on disk when this returns, and is written even if cancelled.
 
         Raises:
             JournalError: it could not be written.
@@ -142,8 +155,8 @@ class Journal:
         if self._seen:
             self._seen.add(key)
         self._usage += entry.usage
-        # No await before `put`: a cancelled caller cannot keep the row from being queued, and a later `reserve` of the
-        # key is queued behind it.
+        # There is no await before `put`, so a cancelled caller still queues the row, and a later
+        # `reserve` of the key is queued after it.
         row = (next(self._numbers), key, entry.model, entry.reply, *usage_values(entry.usage))
         await self._worker.put(Keep(row, self._loop.create_future()))
 
@@ -154,49 +167,56 @@ class Journal:
             await self._worker.do(Store.free, [key])
 
     async def invalidate(self, keys: Iterable[bytes]) -> None:
-        """Mark replies that could not be used, so that they are not served again. Their cost stays counted."""
+        """Mark replies that could not be used, so that they are not served again.
+
+        Their cost counts.
+        """
         await self._worker.do(Store.invalidate, list(keys))
 
     def totals(self) -> Usage:
-        """Return what this run has spent so far, earlier openings included."""
+        """Return the usage of this run so far, including earlier openings."""
         return self._usage
 
     async def spent_by_all(self) -> Spent:
-        """Add up what all processes of this run have spent until now, as far as they have written it."""
+        """Return the usage of all processes of this run, as far as they have written it."""
         return await self._worker.do(Store.spent)
 
     async def grant(self, request: GrantRequest) -> Grant:
-        """Ask for a share of what all processes of this run may use; it holds while ``holds_grant`` says so.
+        """Request a share of the run's limits; it is valid while ``holds_grant`` is true.
 
-        A process that dies loses it with its lease; one that was frozen for longer has to ask again.
+        A process that dies loses it with its lease. A process that was frozen for longer has to
+        request it again.
         """
         self._worker.renew_often()
         return await self._worker.do(run_limits.grant, request)
 
     def holds_grant(self) -> bool:
-        """Return whether what was granted has not been given to others meanwhile."""
+        """Return whether the grant is still valid."""
         return time.monotonic() < self._store.granted_until
 
     async def book(self, model: str, kind: str, seconds: float) -> float:
-        """Book so many seconds of a rate that all processes of this run share; return in how many they begin."""
+        """Book seconds of a rate that all processes share; return the delay until they begin."""
         return await self._worker.do(run_limits.book, model, kind, seconds)
 
     def listen(self, listener: Callable[[Notice], None]) -> None:
-        """Have a function called with what other processes of this run note; at each renewal of the lease."""
+        """Call a function with the notices of other processes, at each renewal of the lease."""
         self._worker.noticed = listener
 
     async def hear_soon(self) -> None:
-        """Look every second from now on for what others note, not only where limits hold for all of them."""
+        """Check for others' notices every second from now on, not only if they share limits."""
         self._worker.renew_often()
-        # The thread may be waiting for a request until its next usual look.
+        # The thread may be waiting for a request until its next usual check.
         await self._worker.do(lambda _: None)
 
     async def note_stop(self, reason: str, explanation: str) -> None:
-        """Tell all processes that have this run open to stop; one that opens it later may go on."""
+        """Ask all processes that have this run open to stop.
+
+        One that opens it later may continue.
+        """
         await self._worker.do(Store.note_stop, reason, explanation)
 
     async def note_batch(self, name: str, about: Mapping[str, Any]) -> None:
-        """Store a batch that the provider has, or replace what is stored about it; ``about`` is plain JSON."""
+        """Store a batch at the provider, or replace its stored data; ``about`` is plain JSON."""
         await self._worker.do(Store.note_batch, name, json.dumps(about))
 
     async def batches(self) -> list[Batch]:
@@ -208,18 +228,19 @@ class Journal:
         await self._worker.do(Store.settle_batch, name)
 
     async def close(self) -> None:
-        """Write what is queued, free the claims and disconnect from the database."""
+        """Write the queue, free the claims and disconnect from the database."""
         atexit.unregister(self._finish)
-        # Before the thread is told to end: it may be retrying a transaction, which is then given up sooner.
+        # Call this before the thread is asked to end: a transaction that it retries is then given
+        # up sooner.
         self._store.hurry()
         self._worker.end()
         await asyncio.to_thread(self._worker.thread.join)
 
     aclose = close
-    """What ``contextlib.aclosing`` calls."""
+    """The method that ``contextlib.aclosing`` calls."""
 
     def _finish(self) -> None:
-        """Write what is queued when the program ends without closing the journal."""
+        """Write the queue when the program ends without closing the journal."""
         self._worker.end()
         self._worker.thread.join(_EXIT_PATIENCE)
 
@@ -228,10 +249,10 @@ _WORDS = struct.Struct("<4I")
 
 
 class KeyFilter:
-    """A Bloom filter over keys of 16 bytes, which are hashes themselves and are not hashed again.
+    """A Bloom filter over keys of 16 bytes, which are hashes already and are not hashed again.
 
-    It takes 1 MiB, however many keys it holds. With 500,000 of them it reports one unknown key in 400 as known, and
-    never a known one as unknown.
+    It takes 1 MiB for any number of keys. With 500,000 keys, it reports one unknown key in 400 as
+    known, and never a known one as unknown.
 
     >>> seen = KeyFilter()
     >>> seen.add(bytes(range(16)))
@@ -240,7 +261,7 @@ class KeyFilter:
     """
 
     MOST = 500_000
-    """With more keys the filter is of little use, and to read them takes long."""
+    """With more keys, the filter is of little use and slow to read."""
 
     def __init__(self) -> None:
         self._bits = bytearray(1 << 20)
@@ -249,11 +270,11 @@ class KeyFilter:
         """Add a key."""
         bits = self._bits
         for word in _WORDS.unpack(key):
-            # The low 23 bits of each word are the number of a bit: 20 of them name the byte, the last three the bit in
-            # it.
+            # The low 23 bits of each word are the number of a bit: 20 of them select the byte, the
+            # last three the bit in it.
             bits[(word & 0x7FFFFF) >> 3] |= 1 << (word & 7)
 
     def may_hold(self, key: bytes) -> bool:
-        """Return whether the key may have been added; never false where it was."""
+        """Return whether the key may have been added; never false for an added key."""
         bits = self._bits
         return all(bits[(word & 0x7FFFFF) >> 3] >> (word & 7) & 1 for word in _WORDS.unpack(key))

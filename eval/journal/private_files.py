@@ -1,6 +1,7 @@
-"""Create files and folders that their owner alone can read: they hold judged texts, replies and what a run was given.
+"""Creates files and folders that only their owner can read, for texts, replies and run inputs.
 
-What is there already keeps its permissions, since somebody may have chosen them; ``warn_of_readers`` tells of them.
+Existing files keep their permissions, because their owner may have chosen them. ``warn_of_readers``
+warns about them.
 """
 
 from __future__ import annotations
@@ -17,34 +18,36 @@ from typing import BinaryIO
 log = logging.getLogger("jurygraph.run")
 
 PRIVATE = 0o600
-"""The mode of a file that its owner alone can read."""
+"""The mode of a file that only its owner can read."""
 _OF_OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
 def private(path: str, flags: int) -> int:
-    """Open a file for ``open(..., opener=private)``; one that is made is its owner's alone."""
+    """Open a file for ``open(..., opener=private)``; only its owner can read a new file."""
     return os.open(path, flags, PRIVATE)
 
 
 def make_private_folder(path: Path) -> None:
-    """Make a folder, where there is none; folders above it that are missing get the usual permissions.
+    """Create a folder if there is none; missing parent folders get the usual permissions.
 
     Raises:
-        FileExistsError: a file stands there.
+        FileExistsError: a file has this name.
     """
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
 @contextmanager
 def whole_file(path: Path, ending: str = ".tmp", public: bool = False) -> Iterator[BinaryIO]:
-    """Write a file whole or not at all: it is written aside, flushed, and put in the place of what is there.
+    """Write a file completely or not at all.
+
+    The content goes to a temporary file, which is flushed and then replaces the old one.
 
     Args:
-        path: the file; one that is there keeps its permissions.
-        ending: ends the name of the file while it is written.
-        public: whether a new file gets the usual permissions, and is not its owner's alone.
+        path: the file; an existing one keeps its permissions.
+        ending: the ending of the temporary file's name.
+        public: whether a new file gets the usual permissions instead of private ones.
     """
-    # Beside the file and not in a temporary folder: only within one file system is a file replaced at once.
+    # Not in a temporary folder: a file can only be replaced atomically within one file system.
     fresh = path.with_name(f"{path.name}{ending}")
     try:
         with open(fresh, "wb", opener=None if public else private) as file:
@@ -60,13 +63,17 @@ def whole_file(path: Path, ending: str = ".tmp", public: bool = False) -> Iterat
 
 
 def warn_of_readers(folder: Path, names: tuple[str, ...]) -> None:
-    """Log a warning where these files of a folder, made earlier or by somebody else, can be read by others."""
+    """Log a warning if others can read existing files of a folder."""
     if os.name != "posix" or not _is_open_to_others(folder):
         return
-    readable = [name for name in names if (folder / name).exists() and _is_open_to_others(folder / name)]
+    readable = [
+        name for name in names if (folder / name).exists() and _is_open_to_others(folder / name)
+    ]
     if readable:
         listed = ", ".join(readable)
-        log.warning("other users can read %s in %s; `chmod -R go= %s` stops that", listed, folder, folder)
+        log.warning(
+            "other users can read %s in %s; `chmod -R go= %s` stops that", listed, folder, folder
+        )
 
 
 def _is_open_to_others(path: Path) -> bool:

@@ -1,4 +1,4 @@
-"""Define what a journal holds, finished calls and batches, and how it stores a reply."""
+"""The records of a journal, finished calls and batches, and the storage format of replies."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from ...state.transcript import USAGE_FIELDS, Usage
 
 
 class Entry(NamedTuple):
-    """Describes a finished call: its model, its reply and what it took.
+    """A finished call: its model, its reply and its usage.
 
     Attributes:
         model: the name of the model.
         reply: the whole reply, as JSON.
-        usage: what it took; its ``calls`` are the requests that the provider answered.
+        usage: its usage; ``calls`` are the requests that the provider answered.
     """
 
     model: str
@@ -32,12 +32,12 @@ class Entry(NamedTuple):
 
 
 class Spent(NamedTuple):
-    """Says what a run's calls took before it was opened again.
+    """The usage of a run's calls before it was opened again.
 
     Attributes:
-        usage: all that is known; its cost is unknown if that of one call is.
-        known_cost: US dollars of the calls whose cost is known.
-        unpriced: how many calls there are whose cost is not known.
+        usage: all known usage; its cost is unknown if the cost of one call is.
+        known_cost: US dollars of the calls with a known cost.
+        unpriced: the number of calls without a known cost.
     """
 
     usage: Usage
@@ -46,12 +46,12 @@ class Spent(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """Describes a batch of calls at a provider, which may outlive the process that sent it.
+    """A batch of calls at a provider, which may outlive the process that sent it.
 
     Attributes:
-        id: the name that the provider gave it.
+        id: the provider's name for it.
         settled: whether all its replies are in the journal or were given up.
-        about: what its sender needs to continue with it, as plain JSON.
+        about: the data that its sender needs to continue it, as plain JSON.
     """
 
     id: str
@@ -60,7 +60,7 @@ class Batch(NamedTuple):
 
 
 class Amounts(NamedTuple):
-    """Says how many calls, tokens and US dollars there are of something."""
+    """A number of calls, tokens and US dollars."""
 
     calls: float = 0
     tokens: float = 0.0
@@ -71,19 +71,19 @@ class Amounts(NamedTuple):
         return Amounts(*map(add, self, other))
 
     def minus(self, other: Amounts) -> Amounts:
-        """Take other amounts off."""
+        """Subtract other amounts."""
         return Amounts(*map(sub, self, other))
 
 
 class GrantRequest(NamedTuple):
-    """Asks for a share of what a run may use.
+    """A request for a share of a run's limits.
 
     Attributes:
-        limits: what all processes of the run may use together; infinite where there is no limit.
-        spent: what this opening has used, as far as it knows.
-        in_flight: what its calls in flight are estimated to take.
-        waiting: what its waiting calls are estimated to take.
-        next_call: what the first of these is estimated to take.
+        limits: the limits of all processes of the run together; infinite without a limit.
+        spent: the usage of this opening, as far as known.
+        in_flight: the estimated usage of its calls in flight.
+        waiting: the estimated usage of its waiting calls.
+        next_call: the estimated usage of the first waiting call.
     """
 
     limits: Amounts
@@ -94,12 +94,12 @@ class GrantRequest(NamedTuple):
 
 
 class Grant(NamedTuple):
-    """Says what an opening may use.
+    """The share of a run's limits that an opening may use.
 
     Attributes:
-        allowed: in all, what it has spent included.
-        reached: the limit that leaves no room for one call even if no call in flight took anything: ``calls``,
-            ``tokens`` or ``cost``; empty where there is room, or may come to be.
+        allowed: the total, including its usage so far.
+        reached: the limit that leaves no room for one call even if the calls in flight used
+            nothing: ``calls``, ``tokens`` or ``cost``; empty if there is room, or may be later.
     """
 
     allowed: Amounts
@@ -107,11 +107,11 @@ class Grant(NamedTuple):
 
 
 class Notice(NamedTuple):
-    """Says what other processes of a run have noted.
+    """The notices of other processes of a run.
 
     Attributes:
-        others_wait: whether one waits for a grant, so that unneeded ones are to be given back.
-        stop_reason: why this process is to stop; ``None`` where it is not.
+        others_wait: whether one waits for a grant, so that unneeded ones should be returned.
+        stop_reason: why this process has to stop; ``None`` if it does not.
         explanation: the same as a sentence.
     """
 
@@ -121,9 +121,10 @@ class Notice(NamedTuple):
 
 
 class JournalError(JurygraphError, RuntimeError):
-    """Raised where a journal cannot be read or written any more: disk full, database gone, locked or damaged.
+    """A journal can no longer be read or written: disk full, database gone, locked or damaged.
 
-    What was written before is safe. No call should be made after it, since its reply would be lost.
+    Everything written before is safe. Do not make further calls, because their replies would be
+    lost.
     """
 
 
@@ -133,23 +134,25 @@ def to_bytes(reply: Reply) -> bytes:
     try:
         return orjson.dumps(plain)
     except TypeError:
-        # Numbers of more than 64 bits and deep nesting, which models write, are too much for orjson.
+        # Models write numbers of more than 64 bits and deep nesting, which orjson cannot handle.
         return json.dumps(plain).encode()
 
 
 def from_bytes(kept: bytes, label: str = "") -> Reply:
-    """Read a reply from the JSON of :func:`to_bytes`; it is equal to the one that was written.
+    """Read a reply from the JSON of :func:`to_bytes`; it is equal to the written one.
 
     Args:
-        kept: what was written.
-        label: the name of the model that was called, for a response that is yet to be read.
+        kept: the written bytes.
+        label: the name of the called model, for a response that has not been read yet.
 
     Raises:
         UnreadResponseError: a response that could not be read when it came, and still cannot.
     """
     if kept.startswith(_UNREAD):
         plain = json.loads(kept)
-        return read_response(messages_from_dict(plain["unread"]), label, plain["seconds"], plain.get("tool"))
+        return read_response(
+            messages_from_dict(plain["unread"]), label, plain["seconds"], plain.get("tool")
+        )
     return _reply(orjson.loads(kept))
 
 
@@ -157,14 +160,19 @@ _UNREAD = b'{"unread": '
 
 
 def unread_to_bytes(error: UnreadResponseError) -> bytes:
-    """Return a response that could not be read as JSON, so that a later version reads it and nobody pays again."""
-    plain = {"unread": messages_to_dict(error.messages), "seconds": error.seconds, "tool": error.tool}
-    # Not orjson: what could not be read may well hold what orjson does not take, such as halves of characters.
+    """Return an unreadable response as JSON, for a later version to read without a new call."""
+    plain = {
+        "unread": messages_to_dict(error.messages),
+        "seconds": error.seconds,
+        "tool": error.tool,
+    }
+    # Not orjson: an unreadable response may contain values that orjson refuses, such as lone
+    # surrogates.
     return json.dumps(plain, default=str).encode()
 
 
 USAGE_NAMES = ("requests", *USAGE_FIELDS[1:])
-"""The names of the fields of a usage in a journal's columns and replies, where its calls are ``requests``."""
+"""The names of a usage's fields in columns and replies, where its calls are ``requests``."""
 
 usage_values = attrgetter(*USAGE_FIELDS)
 """The values of a usage in the order of :data:`USAGE_NAMES`."""
@@ -181,7 +189,8 @@ _DEFAULTS = {
 
 
 def _plain(reply: Reply) -> dict[str, Any]:
-    # Journals written before replies had a usage of their own hold its fields beside the others, and so do these.
+    # Older journals have the fields of a usage among the others, so new replies have them there
+    # too.
     values = {**vars(reply), **dict(zip(USAGE_NAMES, usage_values(reply.usage), strict=True))}
     del values["usage"]
     plain = {name: value for name, value in values.items() if _DEFAULTS.get(name, MISSING) != value}
@@ -203,10 +212,15 @@ def _reply(plain: dict[str, Any]) -> Reply:
 
 
 def _token(token: Mapping[str, Any]) -> tuple[str, float, list[tuple[str, float]]]:
-    """Return a token with its log-probability and alternatives, without what can be told from the rest."""
-    # Providers send each alternative as text and as a list of bytes, which would be most of a stored reply.
+    """Return a token with its log-probability and alternatives, without redundant data."""
+    # Providers send each alternative as text and as a list of bytes, which would be most of a
+    # stored reply.
     likely: Sequence[Mapping[str, Any]] = token.get("top_logprobs") or ()
-    return token["token"], token["logprob"], [(other["token"], other["logprob"]) for other in likely]
+    return (
+        token["token"],
+        token["logprob"],
+        [(other["token"], other["logprob"]) for other in likely],
+    )
 
 
 def _whole_token(kept: Sequence[Any]) -> dict[str, Any]:

@@ -5,22 +5,23 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack, cast
 
+from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
 from langgraph.pregel.protocol import PregelProtocol
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
-from ...graphs.given_graphs import compiled, load_graph, name_of
-from ...graphs.nested import Compiled
-from ...graphs.registry import Given
-from ...graphs.wrapper import kinds_of
-from ...nodes.prompt_context import rubric_of_user
-from ...nodes.sync_bridge import run_blocking
+from ...graphs.engine.given_graphs import compiled, load_graph, name_of
+from ...graphs.engine.nested import Compiled
+from ...graphs.engine.registry import Given
+from ...graphs.engine.wrapper import kinds_of
+from ...nodes.common.sync_bridge import run_blocking
+from ...nodes.runtime.prompt_context import rubric_of_user
 from ...state.aspects import Aspect
 from ...state.checked import shortened
 from ...state.errors import ReplyError, UsageError
@@ -28,39 +29,51 @@ from ...state.tasks import CompareTask, ScoreTask, parse_task
 from ...state.verdict import Verdict
 from ..datasets.aspect_choice import aspect_from_file
 from . import judge_options as of
-from .judge_inputs import TaskMaker, is_absent
+from .judge_inputs import TaskMaker
 from .judge_tools import NodeKeys, agent_of, node_of, tool_of
+from .peer_prompts import PeerPrompt, named_choices, read_examples, read_prompt, scale_of
+from .texts import is_absent
 
 if TYPE_CHECKING:
     from ..datasets.dataset import Data
     from ..results.evaluation import Evaluation
-    from ..run.runner import RunOptions
+    from ..run.evaluate import RunOptions, SeveralData
 
 Feedback = dict[str, Any]
-"""What an evaluator returns: ``key``, ``score``, ``comment`` and ``metadata``; of several runs, ``scores`` by run."""
+"""The result of an evaluator: ``key``, ``score``, ``comment`` and ``metadata``.
+
+With several runs it has ``scores``, one for each run.
+"""
 
 PREFERENCE = {"1": 1.0, "tie": 0.5, "2": 0.0}
-"""The score of a comparison by its winner: how far the first output is preferred."""
+"""The score of a comparison by its winner: 1 if the first output wins."""
 
 
 class Judge:
-    """Judges outputs as the evaluators of openevals and LangSmith do.
+    """A judge that you call like an evaluator of openevals or LangSmith.
 
     Attributes:
         graph: the compiled graph.
         name: the protocol's name, or the graph's.
-        key: what the score is called.
+        key: the name of the score.
     """
 
     def __init__(
-        self, graph: PregelProtocol[Any, Any, Any, Any], tasks: TaskMaker, key: str, normalize: bool = False
+        self,
+        graph: PregelProtocol[Any, Any, Any, Any],
+        tasks: TaskMaker,
+        key: str,
+        normalize: bool = False,
+        schema: OutputFields | None = None,
     ) -> None:
         self.graph = graph
         self.name = name_of(graph)
         self.key = self.__name__ = key
         self._tasks = tasks
         self._normalize = normalize
-        # A call of an evaluator has no thread, which a graph that was compiled with a checkpointer would ask for.
+        self._schema = schema
+        # A call of an evaluator has no thread, which a graph compiled with a checkpointer would
+        # require.
         self._without_threads = compiled(self.name, graph)
 
     def __call__(
@@ -69,29 +82,44 @@ class Judge:
         inputs: Any = None,
         outputs: Any = None,
         reference_outputs: Any = None,
+        context: Any = None,
+        attachments: Any = None,
         runs: Sequence[Any] | None = None,
-        **others: Any,
+        **named: Any,
     ) -> Feedback:
         """Judge one output, or compare two.
 
+        Every argument is shown to the judge, or refused by name.
+
         Args:
-            inputs: what was asked, or what the text was made from: a text, a dict with one, or messages.
-            outputs: the output in the same forms, or a list of the two to compare.
-            reference_outputs: a correct answer, which comparisons are shown; texts are rated without one unless
-                ``variable_mapping`` says where it goes.
-            runs: LangSmith's two runs; the answer then has a score for each.
-            **others: what ``variable_mapping`` names besides, or a field of the task itself; also LangSmith's ``run``
-                and ``example``, for what is left out of the arguments above.
+            inputs: the request, or the source of the text: a text, messages, or any JSON value.
+            outputs: the output in the same forms, or a list of two outputs to compare.
+            reference_outputs: a correct answer, in the same forms.
+            context: further texts for the judge, such as retrieved passages, in the same forms.
+            attachments: images, audio, PDF files and texts, in the forms of LangSmith and
+                openevals.
+            runs: LangSmith's two runs; the result then has a score for each.
+            **named: further arguments that ``variable_mapping`` or the judge's prompt names, or a
+                field of the task. Also LangSmith's ``run`` and ``example``, which fill in arguments
+                that you omit.
 
         Raises:
-            UsageError: an argument that is missing, empty or no text, or that holds more than text, such as calls of
-                tools or images, which the judge would not see; or a graph that gives no verdict.
-            ReplyError: the model's reply cannot be read; there is no score then.
-            ModelCallError: the provider refused the call, or it failed for good.
+            UsageError: an argument is unknown, missing or empty, or has a part that the judge
+                cannot be shown; or the graph gives no verdict.
+            ReplyError: the model's reply cannot be read, so there is no score.
+            ModelCallError: the provider refused the call, or all retries failed.
         """
-        given = {**others, "inputs": inputs, "outputs": outputs, "reference_outputs": reference_outputs}
-        with self._judging(given, runs) as task:
-            return self.feedback(self._without_threads.invoke(task), runs)
+        given = {
+            **named,
+            "inputs": inputs,
+            "outputs": outputs,
+            "reference_outputs": reference_outputs,
+        }
+        given |= {"context": context, "attachments": attachments}
+        with self._judging(given, runs) as (task, shown):
+            feedback = self.feedback(self._without_threads.invoke(task), runs)
+            # With an output schema, the result has the schema's type.
+            return self._shaped(feedback, shown)  # type: ignore[no-any-return]
 
     async def acall(
         self,
@@ -99,40 +127,52 @@ class Judge:
         inputs: Any = None,
         outputs: Any = None,
         reference_outputs: Any = None,
+        context: Any = None,
+        attachments: Any = None,
         runs: Sequence[Any] | None = None,
-        **others: Any,
+        **named: Any,
     ) -> Feedback:
         """Judge from async code, with the arguments and errors of a plain call."""
-        given = {**others, "inputs": inputs, "outputs": outputs, "reference_outputs": reference_outputs}
-        with self._judging(given, runs) as task:
-            return self.feedback(await self._without_threads.ainvoke(task), runs)
+        given = {
+            **named,
+            "inputs": inputs,
+            "outputs": outputs,
+            "reference_outputs": reference_outputs,
+        }
+        given |= {"context": context, "attachments": attachments}
+        with self._judging(given, runs) as (task, shown):
+            feedback = self.feedback(await self._without_threads.ainvoke(task), runs)
+            return self._shaped(feedback, shown)  # type: ignore[no-any-return]
 
     def as_tool(self, name: str | None = None, description: str | None = None) -> BaseTool:
-        """Return a tool for agents: texts in, the score or the winner and why in a few lines out.
+        """Return a tool for agents: texts in, the score or winner with its reason out.
 
-        Its arguments are the task's fields: ``source`` and ``candidate`` (``fact``), or ``question``, ``answer_1`` and
-        ``answer_2`` (``reference``). The whole verdict is the ``artifact`` of the tool's message. Arguments that cannot
-        be judged and replies that cannot be read are told to the calling agent.
+        Its arguments are the task's fields: ``source`` and ``candidate``, or ``question``,
+        ``answer_1`` and ``answer_2``; also ``context``, ``reference`` and, for ratings, ``fact``.
+        The whole verdict is the ``artifact`` of the tool's message. If the arguments cannot be
+        judged, or a reply cannot be read, the calling agent sees the reason.
 
         >>> tool = create_judge("debate", aspect="consistency").as_tool()
         >>> sorted(tool.args)
-        ['candidate', 'fact', 'source']
+        ['candidate', 'context', 'fact', 'reference', 'source']
         """
         named = name or re.sub(r"[^a-zA-Z0-9_-]+", "_", f"judge_{self.key}")[:64]
-        # A tool's arguments are the task's own fields: nothing is to be looked up elsewhere.
+        # A tool's arguments are the task's own fields, so no mapping is needed.
         plain = Judge(self.graph, replace(self._tasks, mapping={}), self.key)
         return tool_of(self._tasks, plain, plain.acall, named, description)
 
     def as_agent(self, name: str = "judge", then: str | None = None) -> Compiled:
-        """Return an agent that others can hand over to: a compiled graph, messages in and messages out.
+        """Return an agent that other agents can hand over to.
 
-        It judges the last answer in the conversation against what was asked before it (a comparison: the last two) and
-        adds a message with score and explanation, which has the verdict in ``additional_kwargs``; so has the state.
+        The agent is a compiled graph that reads and returns messages. It judges the last answer in
+        the conversation against the request before it (a comparison: the last two answers). It adds
+        a message with score and explanation. The verdict is in the message's ``additional_kwargs``
+        and in the state.
 
         Args:
             name: the agent's name.
-            then: the agent to go on with, where agents hand over to each other (langgraph-swarm); without it the
-                graph around decides, as a supervisor does.
+            then: the agent that continues, if agents hand over to each other (langgraph-swarm).
+                Without it the surrounding graph decides, such as a supervisor.
 
         >>> agent = create_judge("debate", aspect="consistency").as_agent()
         >>> said = [("user", "It rained all day. Sum up."), ("ai", "It rained.")]
@@ -141,17 +181,21 @@ class Judge:
         """
         return agent_of(self.graph, self._tasks, name, then)
 
-    def node(self, state: type[Any] | None = None, /, **keys: Unpack[NodeKeys]) -> Runnable[Any, Any]:
-        """Return a node for a graph of your own, in which the judge is a sub-graph, with its turns and checkpoints.
+    def node(
+        self, state: type[Any] | None = None, /, **keys: Unpack[NodeKeys]
+    ) -> Runnable[Any, Any]:
+        """Return a node for your own graph, with the judge as a sub-graph.
 
         Args:
-            state: the class of your graph's state; its keys are checked at once then, else when the node runs.
-            **keys: which key of the state each field of the task is taken from (``source``, ``candidate``, ``fact``;
-                ``question``, ``answer_1``, ``answer_2``, ``reference``), and which one takes ``score``, ``winner``,
-                ``explanation``, ``verdict`` and ``transcript``; what is not named is left out.
+            state: the class of your graph's state, to check its keys at once. Without it they are
+                checked when the node runs.
+            **keys: the state's key for each field of the task (``source``, ``candidate``, ``fact``;
+                ``question``, ``answer_1``, ``answer_2``; ``context``, ``reference``) and for each
+                result (``score``, ``winner``, ``explanation``, ``verdict`` and ``transcript``).
+                Results without a key are left out.
 
         Raises:
-            UsageError: a key that the task, the verdict or the state does not have.
+            UsageError: the task, the verdict or the state has no such key.
 
         >>> from langgraph.graph import MessagesState, StateGraph
         >>> class Draft(MessagesState):
@@ -166,51 +210,68 @@ class Judge:
         """
         return node_of(self.graph, self._tasks, self.feedback, state, keys)
 
-    def evaluate(self, data: Data, **options: Unpack[RunOptions]) -> Evaluation:
+    def evaluate(self, data: Data | SeveralData, **options: Unpack[RunOptions]) -> Evaluation:
         """Judge a dataset; data, options and errors are those of ``jurygraph.eval.evaluate``.
 
         Scores are on the aspect's scale, and comparisons on the criteria that the items name.
         """
         return run_blocking(self.aevaluate(data, **options))
 
-    async def aevaluate(self, data: Data, **options: Unpack[RunOptions]) -> Evaluation:
+    async def aevaluate(
+        self, data: Data | SeveralData, **options: Unpack[RunOptions]
+    ) -> Evaluation:
         """Judge a dataset from async code."""
-        # A run needs much that a single verdict does not, such as the database of its journal.
-        from ..run.runner import aevaluate
+        # A run imports much that a single verdict does not need, such as the journal's database.
+        from ..run.evaluate import aevaluate
 
         if self._tasks.criteria is not None:
-            raise UsageError("criteria: the items of a dataset have their own; create the judge without")
+            raise UsageError(
+                "criteria: the items of a dataset have their own; create the judge without"
+            )
+        if self._tasks.named is not None:
+            raise UsageError(
+                "prompt: a dataset shows the judge all texts of an item, not only those that a "
+                "prompt names; create the judge with an aspect"
+            )
         if self._tasks.aspect is not None:
-            # Aspects that the caller names for this run come before the judge's own.
+            # Aspects that the caller names for this run take precedence over the judge's own.
             options = {"aspects": [self._tasks.aspect], **options}
         return await aevaluate({self.name: self.graph}, data, **options)
 
     def task(self, **given: Any) -> ScoreTask | CompareTask:
         """Return the task that a call with these arguments judges."""
-        return self._tasks.task(given)
+        return self._tasks.task(given).task
 
     def feedback(self, outcome: Any, runs: Sequence[Any] | None = None) -> Feedback:
-        """Make the feedback of what the graph returned; with LangSmith's ``runs``, a score for each of them.
+        """Return the feedback for the graph's output.
+
+        LangSmith's ``runs`` get a score each.
 
         Raises:
-            UsageError: there is no verdict in it, or one of another kind than was asked for.
+            UsageError: the output has no verdict, or a verdict of the wrong kind.
         """
         if isinstance(outcome, Mapping) and outcome.get("__interrupt__"):
-            setting = "choose a setting without a pause, such as on_unresolved=last"
-            remedy = f"{setting}, or invoke judge.graph under a checkpointer"
-            raise UsageError(f"{self.name} waits for a person, but an evaluator cannot: {remedy}")
+            raise UsageError(
+                f"{self.name} waits for a person, but an evaluator cannot: "
+                "choose a setting without a pause, such as on_unresolved=last, or invoke "
+                "judge.graph under a checkpointer"
+            )
         if not (isinstance(outcome, Mapping) and outcome.get("verdict")):
-            raise UsageError(f"{self.name} returned no verdict, so it is not a judge: {shortened(outcome)}")
+            raise UsageError(
+                f"{self.name} returned no verdict, so it is not a judge: {shortened(outcome)}"
+            )
         aspect = self._tasks.aspect
         try:
             verdict = Verdict.of(outcome, "compare" if aspect is None else "score", aspect)
         except ValidationError as error:
-            raise UsageError(f"{self.name} returned a verdict that cannot be read: {error}") from error
+            raise UsageError(
+                f"{self.name} returned a verdict that cannot be read: {error}"
+            ) from error
         about = {"key": self.key, "comment": verdict.explanation}
         if aspect is None:
             score = PREFERENCE[str(verdict.winner)]
             if runs is not None:
-                # Both runs were compared by one call: each gets its side of the score.
+                # One call compared both runs, so each gets its side of the score.
                 by_run = zip([run.id for run in runs], [score, 1 - score], strict=True)
                 return {**about, "scores": dict(by_run)}
         else:
@@ -219,22 +280,38 @@ class Judge:
             score = (verdict.score - low) / width
         return {**about, "score": score, "metadata": dict(outcome["verdict"])}
 
-    @contextmanager
-    def _judging(self, given: dict[str, Any], runs: Sequence[Any] | None) -> Iterator[dict[str, Any]]:
-        """Make the graph's input, and say of a reply that cannot be read what may help.
+    def _shaped(self, feedback: Feedback, shown: Mapping[str, str]) -> Any:
+        """Add which arguments the judge was shown, or reduce the result to the schema."""
+        if self._schema is not None:
+            return self._schema.filled(feedback)
+        if "metadata" in feedback:
+            feedback["metadata"] = {**feedback["metadata"], "shown": dict(shown)}
+        return feedback
 
-        What is left out of the arguments is taken from LangSmith's run and example.
+    @contextmanager
+    def _judging(
+        self, given: dict[str, Any], runs: Sequence[Any] | None
+    ) -> Iterator[tuple[dict[str, Any], dict[str, str]]]:
+        """Yield the graph's input, and add advice to the error about an unreadable reply.
+
+        LangSmith's run and example fill in arguments that you omit. Each text's argument is yielded
+        with the input.
         """
-        run, example = given.get("run"), given.get("example")
+        run = given.get("run")
+        example = given.get("example")
         of_langsmith = {
             "inputs": getattr(example, "inputs", None) or getattr(run, "inputs", None),
-            "outputs": [compared.outputs for compared in runs] if runs else getattr(run, "outputs", None),
+            "outputs": [compared.outputs for compared in runs]
+            if runs
+            else getattr(run, "outputs", None),
             "reference_outputs": getattr(example, "outputs", None),
         }
-        given |= {name: value for name, value in of_langsmith.items() if is_absent(given[name])}
+        given |= {name: value for name, value in of_langsmith.items() if is_absent(given.get(name))}
+        made = self._tasks.task(given)
+        rubric = made.task.aspect if isinstance(made.task, ScoreTask) else self._tasks.rubric
         try:
-            with rubric_of_user(self._tasks.rubric):
-                yield {"task": self._tasks.task(given).model_dump(mode="json")}
+            with rubric_of_user(rubric):
+                yield {"task": made.task.model_dump(mode="json")}, made.shown
         except ReplyError as error:
             remedies = "more tokens for its reply (max_tokens) or more requests for a readable one (repair)"
             error.add_note(f"No score was given. Another model, {remedies} may help.")
@@ -242,10 +319,10 @@ class Judge:
 
 
 class AsyncJudge(partial[Coroutine[Any, Any, Feedback]]):
-    """The same judge for async code: calling it gives a coroutine; all else is as for ``Judge``.
+    """The same judge for async code: calling it returns a coroutine.
 
-    A partial of an async function counts as one for ``inspect``, which evaluation runners ask; an object with an async
-    ``__call__`` does not.
+    ``inspect`` accepts a partial of an async function as async, and evaluation runners rely on
+    that. It does not accept an object with an async ``__call__``.
     """
 
     @property
@@ -259,53 +336,82 @@ class AsyncJudge(partial[Coroutine[Any, Any, Feedback]]):
 
 @of.checked_by_protocol
 def create_judge(
-    judge: Given,
+    judge: Given | None = None,
+    /,
     *,
     aspect: str | Aspect | Mapping[str, Any] | None = None,
     criteria: Sequence[str] | None = None,
     variable_mapping: Mapping[str, str] | None = None,
+    ignore: Sequence[str] = (),
     key: str | None = None,
     normalize: bool = False,
-    **settings: Any,
+    output_schema: Any = None,
+    **options: Any,
 ) -> Judge:
-    """Make a judge: with an aspect one that rates an output, without one that compares two.
+    """Create a judge that rates an output, or that compares two outputs.
 
     Args:
-        judge: a protocol's name, file (``mine.py``) or module; or a graph with the same input and output, compiled or
-            not, or the file that has it (``mine.py:graph``).
-        aspect: what to rate: the name of a known aspect or of a YAML file with one, or an aspect of your own.
-        criteria: what to compare two outputs on; default: helpfulness, relevance, accuracy, level of detail.
-        variable_mapping: from a field of the task (``source``, ``candidate``, ``fact``; ``question``, ``answer_1``,
-            ``answer_2``, ``reference``) to where it is found, such as ``{"source": "inputs.article"}``.
-        key: what the score is called; default: the aspect's name, or ``preference``.
-        normalize: give scores from 0 to 1 instead of on the aspect's scale. Comparisons always do: 1 where the first
-            output wins, 0 where the second does, 0.5 for a tie.
-        **settings: settings of the protocol by name, such as ``n=2``; also ``model="openai:gpt-4o-mini"`` or
-            ``models``. A graph has its own already.
+        judge: a protocol's name, file (``mine.py``) or module. Also a graph with the same input and
+            output, compiled or not, or its file (``mine.py:graph``). With a prompt the default is
+            ``single``.
+        aspect: the aspect to rate: the name of a known aspect or of a YAML file with one, or an
+            aspect of your own. Without an aspect or a prompt, the judge compares two outputs.
+        criteria: the criteria for comparing two outputs; default: helpfulness, relevance, accuracy,
+            level of detail.
+        variable_mapping: the place of each field of the task (``source``, ``candidate``,
+            ``context``, ``fact``, ``reference``; ``question``, ``answer_1``, ``answer_2``) in the
+            arguments, such as ``{"source": "inputs.article"}``.
+        ignore: arguments of the calls that the judge is not shown, such as ``["attachments"]``.
+        key: the name of the score; default: the aspect's name, or ``preference``.
+        normalize: give scores from 0 to 1 instead of on the aspect's scale. Comparisons always do:
+            1 if the first output wins, 0 if the second does, 0.5 for a tie.
+        output_schema: a ``TypedDict``, a pydantic class or a JSON schema with the fields that a
+            call returns: ``score``, ``reasoning``, ``comment``, ``key`` or ``metadata``.
+        **options: settings of the protocol by name, such as ``n=2``; also
+            ``model="openai:gpt-4o-mini"`` or ``models``. A graph already has its own settings. For
+            a prompt of another library: ``prompt`` with its places (``{inputs}``, ``{outputs}``,
+            ``{reference_outputs}``, ``{context}``, ``{attachments}``), ``choices`` (also named,
+            such as ``{"correct": 1, "incorrect": 0}``), ``continuous=True`` or ``low`` and ``high``
+            (default: 0 and 1), ``few_shot``, ``system``, ``feedback_key``.
 
     Raises:
-        UsageError: no such protocol, aspect, setting or field, or a protocol that cannot do this.
+        UsageError: an unknown protocol, aspect, setting or field, or a protocol that does not
+            support this.
 
     >>> judge = create_judge("debate", aspect="consistency", n=2)
     >>> feedback = judge(inputs="It rained all day.", outputs="It rained.")
     >>> feedback["key"], 1 <= feedback["score"] <= 5
     ('consistency', True)
+    >>> judge = create_judge(prompt="Is {outputs} a polite answer to {inputs}?", choices=[0, 1])
+    >>> judge(inputs="How are you?", outputs="Fine, thank you.")["score"] in (0, 1)
+    True
     """
-    graph = load_graph(judge, **settings)
+    judge, options, asked = _with_prompt(judge, options)
+    key = key or asked.key
+    rated = None if aspect is None else _aspect(aspect)
+    if asked.prompt is not None:
+        if aspect is not None or criteria is not None:
+            raise UsageError("prompt defines what is rated: leave out aspect and criteria")
+        rated = asked.prompt.aspect
+    graph = load_graph(judge, **options)
     kinds = kinds_of(graph)
-    if ("compare" if aspect is None else "score") not in kinds:
+    if ("compare" if rated is None else "score") not in kinds:
         rates = 'only rates one output: name an aspect, such as aspect="coherence"'
         compares = "only compares two outputs: leave out the aspect"
         raise UsageError(f"{name_of(graph)} {compares if 'compare' in kinds else rates}")
-    if aspect is not None and criteria is not None:
-        raise UsageError("criteria are what two outputs are compared on: leave out these, or the aspect")
-    rated = None if aspect is None else _aspect(aspect)
-    tasks = TaskMaker(rated, criteria, variable_mapping or {})
-    return Judge(graph, tasks, key or (rated.name if rated else "preference"), normalize)
+    if rated is not None and criteria is not None:
+        raise UsageError(
+            "criteria are what two outputs are compared on: leave out these, or the aspect"
+        )
+    named = None if asked.prompt is None else asked.prompt.named
+    variables = () if asked.prompt is None else asked.prompt.variables
+    tasks = TaskMaker(rated, criteria, variable_mapping or {}, ignore, named, variables)
+    schema = None if output_schema is None else OutputFields.of(output_schema)
+    return Judge(graph, tasks, key or (rated.name if rated else "preference"), normalize, schema)
 
 
 @of.checked_by_protocol
-def create_async_judge(judge: Given, **options: Any) -> AsyncJudge:
+def create_async_judge(judge: Given | None = None, /, **options: Any) -> AsyncJudge:
     """Make a judge for async code, with the arguments and errors of ``create_judge``.
 
     >>> import asyncio
@@ -317,9 +423,131 @@ def create_async_judge(judge: Given, **options: Any) -> AsyncJudge:
     return AsyncJudge(make(judge, **options).acall)
 
 
+class _Asked(NamedTuple):
+    """The aspect of another library's prompt, if there is one, and the name of its score."""
+
+    prompt: PeerPrompt | None
+    key: str | None
+
+
+_OF_PROMPTS = ("choices", "continuous", "low", "high", "few_shot", "system", "use_reasoning")
+
+
+def _with_prompt(
+    judge: Given | None, options: dict[str, Any]
+) -> tuple[Given, dict[str, Any], _Asked]:
+    """Return the judge, its protocol's settings, and the values of other libraries' options."""
+    options = dict(options)
+    if "judge" in options:
+        # The name that openevals uses for the model.
+        model = options.pop("judge")
+        if judge is not None or not isinstance(model, BaseChatModel):
+            raise UsageError(
+                "judge is not a setting: give the protocol or graph first: "
+                'create_judge("debate", ...), and the model as model=...'
+            )
+        options["model"] = model
+    key = options.pop("feedback_key", None)
+    prompt = options.pop("prompt", None)
+    given = {name: options.pop(name) for name in _OF_PROMPTS if name in options}
+    if (examples := options.pop("few_shot_examples", None)) is not None:
+        # The names that openevals uses.
+        if "few_shot" in given:
+            raise UsageError("few_shot and few_shot_examples are both given: give one of them")
+        given["few_shot"] = examples
+    if prompt is None:
+        if given:
+            raise UsageError(
+                f"{next(iter(given))} belongs to prompt=..., which is not given; "
+                "for an aspect, set choices, low, high and examples in Aspect(...)"
+            )
+        if judge is None:
+            raise UsageError(
+                'name a protocol first, such as create_judge("debate", aspect="coherence")'
+            )
+        return judge, options, _Asked(None, key)
+    if given.get("use_reasoning", True) is not True:
+        raise UsageError(
+            "use_reasoning=False: every verdict keeps its reasons, which agents and reports "
+            'need; leave it out, and read feedback["score"] alone'
+        )
+    choices = given.get("choices")
+    if isinstance(choices, Mapping):
+        prompt = f"{prompt}\n\n{named_choices(choices)}" if isinstance(prompt, str) else prompt
+        choices = tuple(choices.values())
+    scale = scale_of(
+        given.get("low"), given.get("high"), choices, bool(given.get("continuous", False))
+    )
+    examples = read_examples(given.get("few_shot") or ())
+    asked = read_prompt(prompt, key or "score", given.get("system"), examples=examples, **scale)
+    return judge or "single", options, _Asked(asked, key)
+
+
+@dataclass(frozen=True)
+class OutputFields:
+    """The fields that a judge with an output schema returns.
+
+    Attributes:
+        names: the names of the fields.
+        make: creates the result from the fields.
+    """
+
+    names: tuple[str, ...]
+    make: Callable[..., Any]
+
+    @classmethod
+    def of(cls, schema: Any) -> OutputFields:
+        """Read a ``TypedDict``, a pydantic class or a JSON schema.
+
+        Raises:
+            UsageError: the schema has a field that a judge cannot fill, or has another form.
+        """
+        make: Callable[..., Any] = dict
+        if isinstance(schema, Mapping):
+            names = tuple(schema.get("properties") or ())
+        elif isinstance(schema, type) and issubclass(schema, BaseModel):
+            names = tuple(schema.model_fields)
+            make = schema
+        else:
+            names = tuple(getattr(schema, "__annotations__", ()))
+        if not names:
+            raise UsageError(
+                "output_schema must be a TypedDict, a pydantic class or a JSON schema with "
+                f"properties, got {shortened(schema)}"
+            )
+        if unknown := [name for name in names if name not in _FEEDBACK_FIELDS]:
+            known = ", ".join(_FEEDBACK_FIELDS)
+            raise UsageError(
+                f"output_schema: a judge has no {unknown[0]!r} to return; it fills {known}"
+            )
+        return cls(names, make)
+
+    def filled(self, feedback: Feedback) -> Any:
+        """Return the fields with their values from the feedback."""
+        return self.make(**{name: feedback[_FEEDBACK_FIELDS[name]] for name in self.names})
+
+
+_FEEDBACK_FIELDS = {
+    **{name: name for name in ("score", "comment", "key", "metadata")},
+    **dict.fromkeys(("reasoning", "explanation"), "comment"),
+}
+"""The fields that an output schema may have, with their place in the feedback."""
+
+_PLACE = re.compile(r"\{\{?\s*(?:inputs|outputs|reference_outputs)\s*\}?\}")
+
+
 def _aspect(given: str | Aspect | Mapping[str, Any]) -> Aspect:
     if isinstance(given, str) and given.endswith((".yaml", ".yml")):
-        return aspect_from_file(Path(given))
-    task = parse_task({"kind": "score", "source": "-", "candidate": "-", "aspect": given})
-    assert isinstance(task, ScoreTask)
-    return task.aspect
+        aspect = aspect_from_file(Path(given))
+    else:
+        text = {"source": "-", "context": "-", "fact": "-", "reference": "-", "candidate": "-"}
+        task = parse_task({"kind": "score", "aspect": given, **text})
+        assert isinstance(task, ScoreTask)
+        aspect = task.aspect
+    if place := _PLACE.search("\n".join((aspect.criteria, *aspect.steps))):
+        raise UsageError(
+            f"the criteria of {aspect.name} have the place {place[0]}, which is not filled in: "
+            "write the text's name (the candidate, the source), or pass the whole as "
+            "create_judge(prompt=...)"
+        )
+    return aspect

@@ -1,197 +1,447 @@
-"""Make the task of a judge out of what an evaluator is called with: texts, dicts, or the messages of a conversation."""
+"""Create a judge's task from the arguments of an evaluator.
+
+Every argument is used, waived or refused by name.
+
+inputs             -> source (a comparison: question)
+outputs            -> candidate (a comparison: answer_1 and answer_2)
+reference_outputs  -> reference
+context            -> context
+attachments        -> images and files, named in the context
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeGuard
+from typing import Any, NamedTuple
 
 from ...state.aspects import Aspect
-from ...state.checked import shortened
-from ...state.conversations import (
-    Entry,
-    as_text,
-    asked_and_answered,
-    is_conversation,
-    is_message,
-    read_conversation,
-)
+from ...state.checked import listed, shortened
+from ...state.conversations import asked_and_answered, is_conversation, read_conversation
 from ...state.errors import UsageError
 from ...state.media import Media
 from ...state.tasks import CompareTask, Rubric, ScoreTask, parse_task
-from ...state.word_files import words_beside
+from ..datasets.paths import PathError, look_up
+from .attachments import add_attachments
+from .texts import MESSAGES, is_absent, text_of
 
-_FIELDS: dict[str, Any] = words_beside(__file__)
-"""Where each field of the task is by convention, and an example of another place."""
+ARGUMENTS = ("inputs", "outputs", "reference_outputs", "context", "attachments")
+"""The arguments of evaluators, here and in LangSmith and openevals."""
+
+PEER_NAMES: Mapping[str, str] = {
+    **dict.fromkeys(("input", "user_input", "question", "query"), "inputs"),
+    **dict.fromkeys(("output", "actual_output", "response", "answer", "submission"), "outputs"),
+    **dict.fromkeys(
+        (
+            "expected",
+            "expected_output",
+            "expectations",
+            "reference",
+            "target",
+            "ideal",
+            "criterion",
+        ),
+        "reference_outputs",
+    ),
+    **dict.fromkeys(("retrieval_context", "retrieved_contexts", "contexts"), "context"),
+}
+"""The names of arguments and prompt places in autoevals, deepeval, Inspect, MLflow and ragas."""
+
+_FROM_LANGSMITH = ("run", "example", "runs")
+"""The arguments that LangSmith adds."""
+
+_DEFAULTS = {
+    "source": "inputs",
+    "question": "inputs",
+    "candidate": "outputs",
+    "reference": "reference_outputs",
+    "context": "context",
+}
+"""The default argument for each field of a task."""
+
+_KEYS_OF_INPUTS = ("fact", "context")
+"""Fields of a task that ``inputs`` may contain under these keys."""
+
+_EXAMPLES = {
+    "source": "inputs.article",
+    "question": "inputs.prompt",
+    "fact": "inputs.fact",
+    "context": "inputs.documents",
+    "candidate": "outputs.answer",
+    "reference": "reference_outputs.answer",
+}
+"""Examples of another place for each field, for error messages."""
+
+_OUTPUT_WORDS = re.compile(
+    r"\b(?:candidates?|outputs?|responses?|answers?|repl(?:y|ies)|completions?|summar(?:y|ies)|generat\w+)\b",
+    re.IGNORECASE,
+)
+"""The English words in criteria that refer to a model's output."""
+
+
+class JudgedTask(NamedTuple):
+    """A task, and the argument from which each of its texts was taken."""
+
+    task: ScoreTask | CompareTask
+    shown: dict[str, str]
 
 
 @dataclass(frozen=True)
 class TaskMaker:
-    """Makes the tasks of one judge.
+    """Creates the tasks of one judge.
 
     Attributes:
-        aspect: what texts are rated on; ``None`` where two answers are compared.
-        criteria: what answers are compared on; ``None`` for the usual criteria.
-        mapping: from a field of the task to where it is found, such as ``{"source": "inputs.article"}``.
+        aspect: the aspect to rate; ``None`` for comparisons.
+        criteria: the criteria of a comparison; ``None`` for the usual criteria.
+        mapping: from a field of the task to its place, such as ``{"source": "inputs.article"}``.
+        ignore: arguments of the call that the caller waives.
+        named: the arguments that the judge's prompt names, which are the only ones shown; ``None``
+            for a judge without a prompt.
+        variables: further names in the judge's prompt; each is an argument of the call, shown in
+            the context.
     """
 
     aspect: Aspect | None = None
     criteria: Sequence[str] | None = None
     mapping: Mapping[str, str] = field(default_factory=dict)
+    ignore: Sequence[str] = ()
+    named: frozenset[str] | None = None
+    variables: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if strange := [name for name in self.mapping if name not in self.fields]:
-            known = f"map {', '.join(self.fields)}"
-            raise UsageError(f"variable_mapping: {strange[0]!r} is not a field of this judge's task; {known}")
-        self.made(dict.fromkeys(self.fields, "-"))  # tells criteria that cannot be so before the first call
+            raise UsageError(
+                f"variable_mapping: {strange[0]!r} is not a field of this judge's task; "
+                f"map {', '.join(self.fields)}"
+            )
+        if isinstance(self.ignore, str):
+            raise UsageError(f"ignore must be a list of names of arguments, got {self.ignore!r}")
+        # Raises the error about invalid criteria before the first call.
+        self.made(dict.fromkeys(self.fields, "-"))
 
     @property
     def rubric(self) -> Rubric | None:
-        """What this judge was told to judge by, where it was told."""
+        """The criteria or instruction that this judge was given, if any."""
         return self.aspect or (None if self.criteria is None else tuple(self.criteria))
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """The fields of the task that come from the call, those that it cannot do without first."""
+        """The fields of the task that come from the call, the required ones first."""
         if self.aspect is not None:
-            return "source", "candidate", "fact"
-        return "question", "answer_1", "answer_2", "reference"
+            return "source", "candidate", "context", "fact", "reference"
+        return "question", "answer_1", "answer_2", "context", "reference"
 
-    def task(self, given: Mapping[str, Any]) -> ScoreTask | CompareTask:
+    @property
+    def required(self) -> tuple[str, ...]:
+        """The fields that a task must have."""
+        if self.aspect is None:
+            return "question", "answer_1", "answer_2"
+        needed = [name for name in self.fields if name in self.aspect.needed_texts()]
+        return (*needed, "candidate")
+
+    def task(self, given: Mapping[str, Any]) -> JudgedTask:
         """Make the task from the arguments of an evaluator.
 
         Raises:
-            UsageError: something is missing, empty, ambiguous, no text or not text alone; names the argument.
+            UsageError: an argument is unknown, missing, empty or ambiguous, or cannot be shown; the
+                message names it.
         """
-        inputs = _TaskInputs(self, given, dict(given.get("media") or {}))
-        texts = {name: inputs.text(name) for name in self.fields}
-        return self.made({**texts, "media": inputs.media})
+        given = self._in_our_names(given)
+        self._check_names(given)
+        return _Call(
+            self, {name: value for name, value in given.items() if name not in self.ignore}
+        ).task()
 
-    def made(self, texts: Mapping[str, Any]) -> ScoreTask | CompareTask:
-        """Make the task of its texts and media."""
+    def made(
+        self, texts: Mapping[str, Any], aspect: Aspect | None = None
+    ) -> ScoreTask | CompareTask:
+        """Make the task from its texts and media."""
         kind = "score" if self.aspect is not None else "compare"
-        given = {"kind": kind, **texts, "aspect": self.aspect, "criteria": self.criteria}
+        given = {"kind": kind, **texts, "aspect": aspect or self.aspect, "criteria": self.criteria}
         return parse_task({name: value for name, value in given.items() if value is not None})
 
-
-class _TaskInputs(NamedTuple):
-    """Finds the texts of one task in the arguments of an evaluator, and takes up the images and files beside them."""
-
-    maker: TaskMaker
-    given: Mapping[str, Any]
-    media: Media
-
-    def text(self, name: str) -> str | None:
-        """Return the text of a field of the task; ``None`` for one that the task can do without."""
-        given, mapping = self.given, self.maker.mapping
-        if name in mapping:
-            return self._as_text(_look_up(mapping[name], given), mapping[name], name)
-        if given.get(name) is not None:
-            return self._as_text(given[name], name, name)
-        inputs, outputs = given.get("inputs"), given.get("outputs")
-        if name in ("answer_1", "answer_2"):
-            return self._one_of_two(outputs, name)
-        if name == "fact" or (name == "reference" and not given.get("reference_outputs")):
-            return self._as_text(inputs[name], f"inputs.{name}", name) if _has(inputs, name) else None
-        source_given = "source" in mapping or given.get("source") is not None
-        if name in ("source", "candidate") and is_absent(inputs) and not source_given:
-            # The state of an agent has its messages beside other keys.
-            messages, place = outputs, "outputs"
-            if _has(outputs, "messages"):
-                messages, place = outputs["messages"], "outputs.messages"
-            if conversation := self._conversation(messages, place, name):
-                return asked_and_answered(conversation)[name == "candidate"]
-        argument = _FIELDS[name]["argument"]
-        return self._as_text(given.get(argument), argument, name)
-
-    def _as_text(self, value: Any, where: str, name: str) -> str:
-        """Return a value as the text that a field of the task needs."""
-        if conversation := self._conversation(value, where, name):
-            # Of a conversation the last answer is judged; where tools were called, the way to it is a part of it.
-            last = [entry for entry in conversation if entry.answers][-1:]
-            whole = len(conversation) == 1 or any(entry.kind != "words" for entry in conversation)
-            if not (whole or last or name in ("source", "question", "fact")):
-                raise UsageError("the conversation has no answer to judge: no message of a model has text")
-            value = as_text(conversation if whole or name in ("source", "question", "fact") else last)
-        if isinstance(value, Mapping) and value:
-            key = _key(value, where, name)
-            return self._as_text(value[key], f"{where}.{key}", name)
-        if is_absent(value):
-            raise UsageError(f"{where} is missing: this judge takes its {name} from there{_hint(name)}")
-        if not isinstance(value, str):
-            several = name == "candidate" and isinstance(value, list)
-            compare = "; to compare two outputs, leave out the aspect" if several else _hint(name)
-            got = f"got {shortened(value)}{compare}"
-            raise UsageError(f"{where} must be text, a dict with text, or messages, {got}")
-        if not value.strip():
-            raise UsageError(f"{where} is empty: there is no {name} to judge")
-        return value
-
-    def _one_of_two(self, outputs: Any, name: str) -> str:
-        if _has(outputs, "answer_1") and _has(outputs, "answer_2"):
-            return self._as_text(outputs[name], f"outputs.{name}", name)
-        if not isinstance(outputs, list | tuple) or len(outputs) != 2:
-            remedy = "to rate one output, name an aspect: create_judge(..., aspect=...)"
-            got = f"got {shortened(outputs)}; {remedy}"
-            raise UsageError(f"outputs must be a list of the two outputs to compare, {got}")
-        place = int(name[-1]) - 1
-        return self._as_text(outputs[place], f"outputs.{place}", name)
-
-    def _conversation(self, value: Any, where: str, name: str) -> list[Entry]:
-        """Return what happens in a message or a list of messages; nothing if a value is neither.
+    def _in_our_names(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the arguments, with other libraries' names replaced by the names used here.
 
         Raises:
-            UsageError: messages that cannot be read, or a part that can be neither put in words nor sent along.
+            UsageError: an argument is given under two names.
         """
-        if not is_conversation(value):
-            return []
-        path = _FIELDS.get(name, {}).get("example", where if is_message(value) else f"{where}.-1")
-        hint = f'such as variable_mapping={{"{name}": "{path}"}}'
-        remedy = f"pass the text that is to be judged, or name where it is, {hint}"
-        return read_conversation(value, where, remedy, self.media)
+        in_mapping = [path.partition(".")[0] for path in self.mapping.values()]
+        own = {*ARGUMENTS, *self.fields, *in_mapping, *self.variables, *self.ignore}
+        # Arguments of the signature are None if the caller omits them.
+        named = {
+            name: value for name, value in given.items() if name in own or name not in PEER_NAMES
+        }
+        source_of = {name: name for name, value in named.items() if not is_absent(value)}
+        for name, value in given.items():
+            argument = PEER_NAMES.get(name)
+            if name in named or argument is None or value is None:
+                continue
+            if argument in source_of:
+                raise UsageError(
+                    f"{source_of[argument]} and {name} are both given: give one of them"
+                )
+            named[argument] = value
+            source_of[argument] = name
+        return named
+
+    def _check_names(self, given: Mapping[str, Any]) -> None:
+        """Refuse an argument that is not used anywhere."""
+        in_mapping = (path.partition(".")[0] for path in self.mapping.values())
+        known = [*ARGUMENTS, *self.fields, "media", *in_mapping, *self.variables]
+        for name, value in given.items():
+            if value is not None and name not in (*known, *_FROM_LANGSMITH, *self.ignore):
+                raise UsageError(
+                    f"unknown argument {name!r}; a call takes {listed(known, name)}; "
+                    f"to leave it out, create the judge with ignore=[{name!r}]"
+                )
+
+
+class _Call:
+    """Finds the texts of one task in the arguments of a call."""
+
+    def __init__(self, maker: TaskMaker, given: Mapping[str, Any]) -> None:
+        self.maker = maker
+        self.given = dict(given)
+        if maker.named is not None:
+            # Arguments that the judge's prompt does not name are not shown.
+            self.given = {
+                n: value for n, value in given.items() if n not in ARGUMENTS or n in maker.named
+            }
+            # openevals accepts an empty text if a prompt names a missing reference.
+            blank = [
+                name for name in ("reference_outputs", "context") if self.given.get(name) == ""
+            ]
+            self.given |= dict.fromkeys(blank, "(none)")
+        self.media: Media = dict(given.get("media") or {})
+        self.texts: dict[str, str] = {}
+        self.shown: dict[str, str] = {}
+        # A value that a mapping takes from an argument is not shown again with the rest of the
+        # argument.
+        self.narrowed: dict[str, set[str]] = {}
+        for path in maker.mapping.values():
+            argument, _, rest = path.partition(".")
+            self.narrowed.setdefault(argument, set()).add(rest)
+
+    def task(self) -> JudgedTask:
+        """Make the task."""
+        for name in self.maker.fields:
+            if name in self.maker.mapping:
+                path = self.maker.mapping[name]
+                self._put(name, _look_up(path, self.given), path)
+            elif not is_absent(self.given.get(name)) and name not in ARGUMENTS:
+                self._put_argument(name)
+        aspect = None
+        if self.maker.aspect is None:
+            self._compare()
+        else:
+            aspect = self._rate(self.maker.aspect)
+        self._add_to_context()
+        self._check_all_used()
+        return JudgedTask(self.maker.made({**self.texts, "media": self.media}, aspect), self.shown)
+
+    # Ratings
+
+    def _rate(self, aspect: Aspect) -> Aspect:
+        """Find the texts of a rating, and return the aspect.
+
+        A rating of inputs needs no source.
+        """
+        self._take_keys_of_inputs()
+        for name in ("reference", "context"):
+            self._put_default(name)
+        inputs = self._rest("inputs")
+        outputs = self._rest("outputs")
+        if "candidate" not in self.texts and is_absent(outputs):
+            return self._rate_inputs(aspect, inputs)
+        needs_source = "source" in aspect.needed_texts() and "source" not in self.texts
+        if "candidate" not in self.texts and needs_source and is_absent(inputs):
+            self._split(outputs)
+        if not is_absent(inputs):
+            self._put_default("source")
+        self._put_default("candidate")
+        self._require(*self.maker.required)
+        return aspect
+
+    def _rate_inputs(self, aspect: Aspect, inputs: Any) -> Aspect:
+        """Rate the inputs, or the context retrieved for them, if there are no outputs."""
+        candidate = "context" if "context" in self.texts else "inputs"
+        mentioned = self._mentioned_output(aspect)
+        if mentioned:
+            raise UsageError(
+                f"outputs is missing, but the criteria of {aspect.name} "
+                f"mention it ({mentioned!r}){_hint('candidate')}"
+            )
+        if candidate == "context":
+            self.texts["candidate"] = self.texts.pop("context")
+            self.shown["candidate"] = self.shown.pop("context")
+            self._put_default("source")
+            self._require(*self.maker.required)
+            return aspect
+        if is_absent(inputs):
+            raise UsageError(
+                f"outputs is missing: this judge takes its candidate from there{_hint('candidate')}"
+            )
+        self._put("candidate", inputs, "inputs")
+        # Words that refer to a source mean the inputs, which are rated.
+        needs = tuple(name for name in aspect.needed_texts() if name != "source")
+        return aspect.model_copy(update={"needs": needs})
+
+    def _mentioned_output(self, aspect: Aspect) -> str | None:
+        """Return the word in the prompt or the criteria that refers to a model's output."""
+        if self.maker.named is not None:
+            return "outputs" if "outputs" in self.maker.named else None
+        found = _OUTPUT_WORDS.search("\n".join((aspect.criteria, *aspect.steps)))
+        return found[0] if found else None
+
+    def _split(self, outputs: Any) -> None:
+        """Take the source and the candidate from one conversation without leaving anything out."""
+        messages = outputs
+        where = "outputs"
+        if isinstance(outputs, Mapping) and [*outputs] == [MESSAGES]:
+            messages = outputs[MESSAGES]
+            where = f"outputs.{MESSAGES}"
+        if not is_conversation(messages):
+            return
+        remedy = _remedy("candidate").replace("{where}", f"{where}.-1")
+        entries = read_conversation(messages, where, remedy, self.media)
+        self.texts["source"], self.texts["candidate"] = asked_and_answered(entries)
+        self.shown |= {"source": where, "candidate": where}
+
+    def _take_keys_of_inputs(self) -> None:
+        inputs = self.given.get("inputs")
+        for name in _KEYS_OF_INPUTS:
+            free = (
+                name not in self.texts
+                and is_absent(self.given.get(name))
+                and "inputs" not in self.narrowed
+            )
+            if (
+                free
+                and isinstance(inputs, Mapping)
+                and len(inputs) > 1
+                and not is_absent(inputs.get(name))
+            ):
+                self._put(name, inputs[name], f"inputs.{name}")
+                inputs = {key: value for key, value in inputs.items() if key != name}
+                self.given["inputs"] = inputs
+
+    # Comparisons
+
+    def _compare(self) -> None:
+        for name in ("question", "context", "reference"):
+            self._put_default(name)
+        outputs = self._rest("outputs")
+        for name, place in (("answer_1", 0), ("answer_2", 1)):
+            if name in self.texts:
+                continue
+            if isinstance(outputs, Mapping) and outputs.keys() == {"answer_1", "answer_2"}:
+                self._put(name, outputs[name], f"outputs.{name}")
+            elif isinstance(outputs, list | tuple) and len(outputs) == 2:
+                self._put(name, outputs[place], f"outputs.{place}")
+            else:
+                raise UsageError(
+                    "outputs must be a list of the two outputs to compare, got "
+                    f"{shortened(outputs)}; to rate one output, name an aspect: "
+                    "create_judge(..., aspect=...)"
+                )
+        self._require("question")
+
+    # Both
+
+    def _put_default(self, name: str) -> None:
+        """Fill a field of the task from its default argument, if that is given."""
+        argument = _DEFAULTS[name]
+        if name not in self.texts and not is_absent(rest := self._rest(argument)):
+            self._put(name, rest, argument)
+
+    def _put_argument(self, name: str) -> None:
+        """Fill a field of the task from the argument with its own name."""
+        argument = _DEFAULTS.get(name, "outputs" if name.startswith("answer_") else name)
+        if argument != name and not is_absent(self._rest(argument)) and argument != "outputs":
+            raise UsageError(
+                f"{name} and {argument} are both given for the {name}: give one of them"
+            )
+        self._put(name, self.given[name], name)
+
+    def _put(self, name: str, value: Any, where: str) -> None:
+        try:
+            self.texts[name] = text_of(value, where, self.media, _remedy(name))
+        except UsageError as error:
+            if str(error).endswith(" is empty"):
+                raise UsageError(f"{error}: there is no {name} to judge") from None
+            raise
+        self.shown[name] = where
+
+    def _rest(self, argument: str) -> Any:
+        """Return the part of an argument that a mapping does not use."""
+        value = self.given.get(argument)
+        taken = self.narrowed.get(argument, set())
+        if "" in taken:
+            return None
+        if taken and isinstance(value, Mapping):
+            return {key: inner for key, inner in value.items() if str(key) not in taken}
+        return value
+
+    def _add_to_context(self) -> None:
+        """Add attachments and the variables of a prompt to the context."""
+        parts = [self.texts["context"]] if "context" in self.texts else []
+        for name in self.maker.variables:
+            if is_absent(self.given.get(name)):
+                raise UsageError(f"{name} is missing, but the judge's prompt names it")
+            parts.append(f"{name}:\n{text_of(self.given[name], name, self.media)}")
+            self.shown[name] = name
+        attachments = self.given.get("attachments")
+        if not is_absent(attachments):
+            parts.append(add_attachments(attachments, self.media))
+            self.shown["attachments"] = "attachments"
+        elif self.maker.named is not None and "attachments" in self.maker.named:
+            raise UsageError("attachments is missing, but the judge's prompt names it")
+        if parts:
+            self.texts["context"] = "\n\n".join(parts)
+
+    def _require(self, *names: str) -> None:
+        for name in names:
+            if name not in self.texts:
+                argument = _DEFAULTS.get(name, f"inputs.{name}")
+                why = ""
+                needed = {} if self.maker.aspect is None else self.maker.aspect.needed_texts()
+                if self.maker.aspect is not None and (word := needed.get(name)):
+                    why = f", and the criteria of {self.maker.aspect.name} mention it ({word!r})"
+                raise UsageError(
+                    f"{argument} is missing: this judge takes its {name} from there{why}{_hint(name)}"
+                )
+
+    def _check_all_used(self) -> None:
+        """Refuse an argument with a value that no field of the task uses."""
+        used = {where.partition(".")[0] for where in self.shown.values()}
+        for name in ARGUMENTS:
+            if (
+                name not in used
+                and name not in self.narrowed
+                and not is_absent(self.given.get(name))
+            ):
+                raise UsageError(
+                    f"{name} is given, but this judge has no place for it: "
+                    f"leave it out, or waive it with create_judge(..., ignore=[{name!r}])"
+                )
+
+
+def _remedy(name: str) -> str:
+    hint = f'such as variable_mapping={{"{name}": "{{where}}"}}'
+    return f"pass the text that is to be judged, or name where it is, {hint}"
 
 
 def _hint(name: str) -> str:
-    path = _FIELDS.get(name, {}).get("example", "outputs.draft")
+    path = _EXAMPLES.get(name, "outputs.draft")
     return f'; to take it from elsewhere, set variable_mapping, such as {{"{name}": "{path}"}}'
 
 
-def _key(value: Mapping[str, Any], where: str, name: str) -> str:
-    """Choose the key of a dict that holds a field of the task: of that name, the only one, or one usual name."""
-    if name in value or len(value) == 1:
-        return name if name in value else next(iter(value))
-    usual = _FIELDS.get("candidate" if name in ("answer_1", "answer_2") else name, {}).get("keys", ())
-    fitting: list[str] = [key for key in usual if key in value]
-    if len(fitting) == 1:
-        return fitting[0]
-    has = ", ".join(map(str, fitting or value))
-    fault = "several keys that may be" if fitting else "no known key for"
-    example = f'variable_mapping={{"{name}": "{where}.{(fitting or list(value))[0]}"}}'
-    raise UsageError(f"{where} has {fault} the {name}: {has}; say which, such as {example}")
-
-
-def is_absent(value: Any) -> bool:
-    """Whether an argument of an evaluator holds nothing: LangSmith gives an empty dict for what is not there."""
-    return value is None or (isinstance(value, Mapping | list) and not value)
-
-
-def _has(value: Any, key: str) -> TypeGuard[Mapping[str, Any]]:
-    return isinstance(value, Mapping) and value.get(key) is not None
-
-
 def _look_up(path: str, given: Mapping[str, Any]) -> Any:
-    """Return what a path such as ``outputs.messages.0.content`` leads to."""
-    value: Any = given
-    for step, key in enumerate(parts := path.split("."), start=1):
-        # In a list a key is a place, from the end where it is negative: -1 is the last message.
-        places = isinstance(value, Sequence) and not isinstance(value, str) and key.lstrip("-").isdigit()
-        try:
-            inner = value[int(key) if places else key]
-        except (KeyError, IndexError, TypeError):
-            inner = None
-        if inner is None:
-            known = [str(k) for k in value if value[k] is not None] if isinstance(value, Mapping) else []
-            has = f"; it has {', '.join(known)}" if known else ""
-            raise UsageError(f"{'.'.join(parts[:step])} is missing, but variable_mapping names {path}{has}")
-        value = inner
-    return value
+    """Return the value at a path such as ``outputs.messages.0.content``."""
+    try:
+        return look_up(path, given)
+    except PathError as error:
+        has = f"; it has {', '.join(error.known)}" if error.known else ""
+        raise UsageError(f"{error.at} is missing, but variable_mapping names {path}{has}") from None

@@ -1,4 +1,4 @@
-"""Make judges whose calls go through one journal, and remember what they said, for the tests of a session."""
+"""Judges for the tests of a session: they share one journal and remember their results."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from ...nodes.common.sync_bridge import run_blocking
 from ...nodes.models.call import Call, Reply, Send
 from ...nodes.models.send import CallMiddleware, answering_calls
-from ...nodes.sync_bridge import run_blocking
 from ...state.redaction import spelled_out
 from ...state.transcript import Turn
-from ..calls.call_pipeline import LivePipeline, RunContext
 from ..journal.call_journal import Journal
 from ..results.config import RunConfig
+from ..run.calls.call_pipeline import LivePipeline, RunContext
 from .judge import Feedback, Judge, create_judge
 
 
@@ -30,10 +30,10 @@ class Judged(dict[str, Any]):
 
 
 class SessionJudge(Judge):
-    """Judges as ``Judge`` does; its calls go through the journal of a session, which remembers what it says."""
+    """A ``Judge`` whose calls go through the journal of a session, which remembers its results."""
 
     def __init__(self, made: Judge, session: JudgeSession) -> None:
-        # It is made already, with its checks: only its calls go another way.
+        # The judge already exists and was checked. Only the route of its calls differs.
         vars(self).update(vars(made))
         self._session = session
 
@@ -48,37 +48,45 @@ class SessionJudge(Judge):
             return self._session.note(await super().acall(**given), given)
 
     def feedback(self, outcome: Any, runs: Sequence[Any] | None = None) -> Feedback:
-        """Make the feedback of what the graph returned, and keep the debate with it."""
+        """Make the feedback for the graph's output, and store the debate with it."""
         judged = Judged(super().feedback(outcome, runs))
         judged.transcript = outcome.get("transcript", ())
         return judged
 
 
 class JudgeSession:
-    """Makes judges that share a journal: a call that was made once, in whichever session, is not made again.
+    """Creates judges that share a journal, so that no session repeats a call of an earlier one.
 
     Args:
         journal: an SQLite file or ``postgresql://...``; several processes may share it.
-        folder: where debates are written that somebody has to read.
-        model: of judges for which none is named.
+        folder: the folder for the debates of failed tests.
+        model: the default model.
         max_calls: the session's budget; a call beyond it raises ``StoppedError``.
 
     Attributes:
-        counts: the calls made, and those served by the journal.
+        counts: the calls made, and the calls answered from the journal.
     """
 
     def __init__(
-        self, journal: str | Path, folder: Path, model: str | None = None, max_calls: int | None = None
+        self,
+        journal: str | Path,
+        folder: Path,
+        model: str | None = None,
+        max_calls: int | None = None,
     ) -> None:
         context = RunContext(RunConfig(max_calls=max_calls))
-        self.counts, self._stop = context.counts, context.stop
-        self._folder, self._model = folder, model
+        self.counts = context.counts
+        self._stop = context.stop
+        self._folder = folder
+        self._model = model
         self._judged: defaultdict[str, list[tuple[Judged, dict[str, Any]]]] = defaultdict(list)
         run_blocking(self._open(journal, context))
 
     async def _open(self, journal: str | Path, context: RunContext) -> None:
-        # With an id of its own each process may have the journal open beside the others.
-        self._journal = await Journal.open(journal, run=uuid4().hex, shared=True, waits=self.counts.waits)
+        # With its own id, each process can have the journal open at the same time as others.
+        self._journal = await Journal.open(
+            journal, run=uuid4().hex, shared=True, waits=self.counts.waits
+        )
         self._pipeline = LivePipeline(self._journal, context)
         self._calls = _OnOneLoop(self._pipeline)
 
@@ -89,65 +97,74 @@ class JudgeSession:
         return SessionJudge(create_judge(protocol, **options), self)
 
     def journaled(self) -> AbstractContextManager[None]:
-        """Have all model calls that are made inside go through the journal, those of a whole agent too."""
+        """Send all model calls inside this context, including an agent's, through the journal."""
         return answering_calls(self._calls)
 
     def note(self, feedback: Feedback, given: dict[str, Any]) -> Feedback:
-        """Remember what was judged in this test; in a test of LangSmith's it is also logged there."""
+        """Remember a judgement of this test; in a LangSmith test it is also logged there."""
         assert isinstance(feedback, Judged)
-        # pytest keeps "tests/test_a.py::test_b (call)" there.
+        # pytest stores "tests/test_a.py::test_b (call)" there.
         test = os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" (")[0]
         self._judged[test].append((feedback, given))
         if "score" in feedback:
             from langsmith.testing import log_feedback
 
             with suppress(ValueError):  # no test of LangSmith's
-                log_feedback(key=feedback["key"], score=feedback["score"], comment=feedback["comment"])
+                log_feedback(
+                    key=feedback["key"], score=feedback["score"], comment=feedback["comment"]
+                )
         return feedback
 
     @property
     def spent(self) -> str:
-        """What has reached the budget, as a sentence; empty where nothing has."""
+        """A sentence about the spent budget; empty if there is budget left."""
         return self._stop.explanation if self._stop.reason == "budget" else ""
 
     def report(self, test: str) -> str:
-        """Write the debates of a test to files; return scores, explanations and where the debates are."""
+        """Write the debates of a test to files, and return scores, explanations and file paths."""
         lines = []
         for number, (judged, given) in enumerate(self._judged[test], start=1):
             self._folder.mkdir(parents=True, exist_ok=True)
             name = re.sub(r"[^\w.-]+", "_", test)[-120:]
             path = self._folder / f"{name}-{number}.txt"
-            texts = (f"{argument}:\n{text}\n" for argument, text in given.items() if text is not None)
-            turns = ("round {round}, {agent}:\n{content}\n".format_map(turn) for turn in judged.transcript)
+            texts = (
+                f"{argument}:\n{text}\n" for argument, text in given.items() if text is not None
+            )
+            turns = (
+                "round {round}, {agent}:\n{content}\n".format_map(turn)
+                for turn in judged.transcript
+            )
             debate = "\n".join((*texts, *turns, f"{judged['key']}: {judged.get('score')}\n"))
             path.write_text(spelled_out(debate), encoding="utf-8", errors="replace")
             lines.append(f"{judged['key']}: {judged.get('score', judged.get('scores'))}")
-            # Behind a bar, no line of a model's words is taken for a command by a CI system that reads the log.
+            # With a bar in front, a CI system that reads the log does not take a line of a model's
+            # reply for a command.
             lines += [f"  | {line}" for line in spelled_out(judged["comment"]).splitlines()]
             lines.append(f"  the debate: {path}")
         return "\n".join(lines)
 
     def close(self) -> None:
-        """Finish what is being written, and close the journal."""
+        """Finish pending writes, and close the journal."""
         run_blocking(self._close())
 
     async def _close(self) -> None:
-        # The tests have ended: nobody waits for a call that is still under way.
+        # The tests have ended, so nothing waits for a call in progress.
         await self._pipeline.drain(0)
         await self._pipeline.finish()
         await self._journal.close()
 
 
 class _OnOneLoop(CallMiddleware):
-    """Answers calls on the event loop that opened the journal, whichever loop the caller is on."""
+    """Answers calls on the event loop that opened the journal, from any loop."""
 
     def __init__(self, pipeline: LivePipeline) -> None:
-        self._pipeline, self._loop = pipeline, asyncio.get_running_loop()
+        self._pipeline = pipeline
+        self._loop = asyncio.get_running_loop()
 
     async def __call__(self, call: Call, send: Send) -> Reply:
         answer = asyncio.run_coroutine_threadsafe(self._pipeline(call, send), self._loop)
         return await asyncio.wrap_future(answer)
 
     def invalidate(self, calls: Sequence[Call]) -> None:
-        """Have these calls answered anew in the next session."""
+        """Make the next session repeat these calls."""
         self._loop.call_soon_threadsafe(self._pipeline.invalidate, calls)

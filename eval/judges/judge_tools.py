@@ -1,4 +1,4 @@
-"""Hand a judge to agents: as a tool with flat arguments, or as an agent that others hand a conversation over to."""
+"""Give a judge to agents: as a tool with flat arguments, or as an agent to hand over to."""
 
 from __future__ import annotations
 
@@ -14,39 +14,44 @@ from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.types import Command
 from pydantic import Field, create_model
 
-from ...graphs.given_graphs import compiled
-from ...graphs.nested import Compiled, JudgeSlot, nested_judge_node
-from ...graphs.registry import AnyGraph
+from ...graphs.engine.given_graphs import compiled
+from ...graphs.engine.nested import Compiled, JudgeSlot, nested_judge_node
+from ...graphs.engine.registry import AnyGraph
 from ...nodes.replies.json_fields import whole_object
 from ...state.checked import Checked, did_you_mean, field_docstrings, listed
 from ...state.conversations import before_last_answers, read_conversation
 from ...state.errors import ReplyError, UsageError
-from ...state.graph_state import JudgeOutput
+from ...state.graph_state import Outcome
 from ...state.media import Media
 from ...state.tasks import CompareTask, ScoreTask
 from .judge_inputs import TaskMaker
 
 LONGEST_EXPLANATION = 1000
-"""How many characters of an explanation an agent is told; the verdict has the whole."""
+"""The maximum number of characters of an explanation for an agent; the verdict has all of it."""
 
 Ask = Callable[..., Mapping[str, Any]]
-"""Gives the feedback of a judge: on what it is asked, or on what its graph returned."""
+"""A function that returns the feedback for a task, or for the output of a judge's graph."""
 AskAsync = Callable[..., Awaitable[Mapping[str, Any]]]
 
 
-def tool_of(tasks: TaskMaker, ask: Ask, aask: AskAsync, name: str, description: str | None) -> BaseTool:
+def tool_of(
+    tasks: TaskMaker, ask: Ask, aask: AskAsync, name: str, description: str | None
+) -> BaseTool:
     """Make a tool of a judge; see ``Judge.as_tool``."""
 
     @contextmanager
     def failures_are_shown() -> Iterator[None]:
-        """Show the agent that called the tool why a reply could not be read."""
+        """Show the calling agent why a reply could not be read."""
         try:
             yield
         except ReplyError as error:
-            none = "There is no verdict: what the judge's model said is none."
-            raise ToolException(f"{none} {error.problem} Ask again, or do without it.") from error
+            raise ToolException(
+                f"No verdict: the judge's reply could not be read. {error.problem} "
+                "Call the tool again, or go on without a verdict."
+            ) from error
 
-    # Not run as the other is: a checkpointer of the caller's agent may have the one way or the other alone.
+    # The sync function does not run the async one: a checkpointer of the caller's agent may support
+    # only one of them.
     def judge(**texts: Any) -> tuple[str, Any]:
         with failures_are_shown():
             verdict = ask(**texts)["metadata"]
@@ -61,13 +66,22 @@ def tool_of(tasks: TaskMaker, ask: Ask, aask: AskAsync, name: str, description: 
         about = "Compare two answers to one question. Returns which is better, and why."
     else:
         scale = f"from {aspect.low:g} to {aspect.high:g}"
-        about = f"Rate a text on {aspect.name}, {scale}. Returns the score, and why. {aspect.criteria}"
+        about = (
+            f"Rate a text on {aspect.name}, {scale}. Returns the score, and why. {aspect.criteria}"
+        )
     task = CompareTask if aspect is None else ScoreTask
-    hints, words = get_type_hints(task, include_extras=True), field_docstrings(task)
-    # The default of a field without one is pydantic's mark that it is required.
+    hints = get_type_hints(task, include_extras=True)
+    words = field_docstrings(task)
+    text = hints["candidate" if task is ScoreTask else "question"]
     fields: dict[str, Any] = {
-        field: (Annotated[hints[field], Field(description=words[field])], task.model_fields[field].default)
+        field: (
+            Annotated[
+                text if field in tasks.required else hints[field], Field(description=words[field])
+            ],
+            default,
+        )
         for field in tasks.fields
+        for default in [... if field in tasks.required else None]
     }
     schema = create_model(name, __base__=Checked, **fields)
     schema.called = "a call of this tool"
@@ -79,12 +93,12 @@ def tool_of(tasks: TaskMaker, ask: Ask, aask: AskAsync, name: str, description: 
         args_schema=schema,
         response_format="content_and_artifact",
         handle_tool_error=True,
-        handle_validation_error="Nothing was judged: {}. Call the tool again with that put right.".format,
+        handle_validation_error="Nothing was judged: {}. Correct this, and call the tool again.".format,
     )
 
 
 def in_words(verdict: Mapping[str, Any], tasks: TaskMaker) -> str:
-    """Tell a verdict in a few lines: the score on its scale or the winner, then why."""
+    """Describe a verdict in a few lines: the score on its scale or the winner, then the reason."""
     why = str(verdict.get("explanation", ""))
     why = why if len(why) <= LONGEST_EXPLANATION else f"{why[:LONGEST_EXPLANATION].rstrip()} ..."
     if (aspect := tasks.aspect) is not None:
@@ -98,20 +112,20 @@ def in_words(verdict: Mapping[str, Any], tasks: TaskMaker) -> str:
 
 
 class JudgeAgentOutput(MessagesState):
-    """What a judge among agents returns: the conversation with its message, and the verdict."""
+    """The output of a judge among agents: the conversation with its message, and the verdict."""
 
     verdict: NotRequired[dict[str, Any] | None]
 
 
 class JudgeAgentState(JudgeAgentOutput):
-    """The state of a judge among agents: the same, and what is judged in the conversation."""
+    """The state of a judge among agents: its output, and the task taken from the conversation."""
 
     task: NotRequired[dict[str, Any] | None]
 
 
 def agent_of(graph: AnyGraph, tasks: TaskMaker, name: str, then: str | None) -> Compiled:
     """Make an agent of a judge; see ``Judge.as_agent``."""
-    # What is judged is told by messages, not by the arguments that a mapping is for.
+    # The task comes from messages, not from the arguments that a mapping refers to.
     tasks = replace(tasks, mapping={})
     compares = tasks.aspect is None
 
@@ -120,13 +134,15 @@ def agent_of(graph: AnyGraph, tasks: TaskMaker, name: str, then: str | None) -> 
             media: Media = {}
             entries = read_conversation(state["messages"], "messages", media=media)
             others = [entry for entry in entries if entry.name != name]
-            # An agent that hands over a description alone (deepagents) can name the texts in it.
+            # An agent that hands over only a description (deepagents) can name the texts in it.
             handed = whole_object(others[0].text) if len(others) == 1 and others[0].asks else None
             if handed is None:
                 asked, answers = before_last_answers(others, 2 if compares else 1)
-                handed = dict(zip(tasks.fields, [asked, *answers], strict=False))
-            texts = {field: handed[field] for field in tasks.fields if field in handed}
-            task = tasks.task({**texts, "media": media})
+                fields = (
+                    ("question", "answer_1", "answer_2") if compares else ("source", "candidate")
+                )
+                handed = dict(zip(fields, [asked, *answers], strict=True))
+            task = tasks.task({**handed, "media": media}).task
         except UsageError as error:
             form = f"one JSON object, and nothing else, with the texts as {', '.join(tasks.fields)}"
             remedy = f"Who hands over one message alone makes it {form}."
@@ -134,13 +150,15 @@ def agent_of(graph: AnyGraph, tasks: TaskMaker, name: str, then: str | None) -> 
             return {"messages": [message], "task": None, "verdict": None}
         return {"task": task.model_dump(mode="json"), "verdict": None}
 
-    def judged(_state: JudgeAgentState, outcome: JudgeOutput) -> dict[str, Any]:
+    def judged(_state: JudgeAgentState, outcome: Outcome) -> dict[str, Any]:
         verdict = outcome["verdict"]
-        words = AIMessage(in_words(verdict, tasks), name=name, additional_kwargs={"verdict": verdict})
+        words = AIMessage(
+            in_words(verdict, tasks), name=name, additional_kwargs={"verdict": verdict}
+        )
         return {"messages": [words], "verdict": verdict}
 
     def hand_back(state: JudgeAgentState) -> Command[str]:
-        # ``active_agent`` is what langgraph-swarm goes by; a graph without it drops the key.
+        # langgraph-swarm uses ``active_agent``. A graph without it drops the key.
         update = {"messages": state["messages"][-1:], "active_agent": then}
         return Command(graph=Command.PARENT, goto=str(then), update=update)
 
@@ -154,13 +172,15 @@ def agent_of(graph: AnyGraph, tasks: TaskMaker, name: str, then: str | None) -> 
     if then:
         builder.add_node("hand_back", hand_back)
     outcomes: dict[Hashable, str] = {"task": "judge", "nothing": last}
-    builder.add_conditional_edges("read", lambda state: "task" if state["task"] else "nothing", outcomes)
+    builder.add_conditional_edges(
+        "read", lambda state: "task" if state["task"] else "nothing", outcomes
+    )
     builder.add_edge("judge", last)
     return builder.compile(name=name)
 
 
 class NodeKeys(TypedDict, total=False):
-    """Names, for each field of the task and each thing that a verdict has, the key of the state round the judge."""
+    """The state's key for each field of the task and each part of the verdict."""
 
     source: str
     candidate: str
@@ -168,6 +188,7 @@ class NodeKeys(TypedDict, total=False):
     question: str
     answer_1: str
     answer_2: str
+    context: str
     reference: str
     score: str
     winner: str
@@ -179,14 +200,19 @@ class NodeKeys(TypedDict, total=False):
 def node_of(
     graph: AnyGraph, tasks: TaskMaker, feedback_of: Ask, state: Any, keys: NodeKeys
 ) -> Runnable[Any, Any]:
-    """Make a node of a judge; see ``Judge.node``. ``feedback_of`` makes the feedback of what the graph returned."""
-    # ``keys`` say where the texts are, as a mapping does for the arguments of an evaluator.
+    """Return a judge as a node; see ``Judge.node``.
+
+    ``feedback_of`` makes the feedback for the graph's output.
+    """
+    # ``keys`` give the places of the texts, like a mapping for the arguments of an evaluator.
     tasks = replace(tasks, mapping={})
     results = ("score", "winner", "explanation", "verdict", "transcript")
     given = cast("Mapping[str, str]", keys)
     if wrong := [name for name in given if name not in (*tasks.fields, *results)]:
         known = f"takes {', '.join(tasks.fields)} and gives {', '.join(results)}"
-        raise UsageError(f"{wrong[0]}: the judge {known}{did_you_mean(wrong[0], [*tasks.fields, *results])}")
+        raise UsageError(
+            f"{wrong[0]}: the judge {known}{did_you_mean(wrong[0], [*tasks.fields, *results])}"
+        )
     taken = {name: key for name, key in given.items() if name in tasks.fields}
     put = {name: key for name, key in given.items() if name in results}
     if not put:
@@ -194,22 +220,32 @@ def node_of(
     of_state = None if state is None else list(get_type_hints(state))
     for name, key in given.items():
         if of_state is not None and key not in of_state:
-            raise UsageError(f"{name}: {state.__name__} has no {key!r}, only {listed(of_state, key)}")
-    # The last field of a task is the one that it can do without.
-    if missing := [name for name in tasks.fields[:-1] if name not in taken]:
+            raise UsageError(
+                f"{name}: {state.__name__} has no {key!r}, only {listed(of_state, key)}"
+            )
+    if missing := [name for name in tasks.required if name not in taken]:
         raise UsageError(f"name a key of the state for {missing[0]}, which the judge takes")
 
     def before(values: Any) -> dict[str, Any]:
         values = values if isinstance(values, Mapping) else vars(values)
         if missing := [name for name, key in taken.items() if key not in values]:
             key = taken[missing[0]]
-            raise UsageError(f"{missing[0]}: there is no {key!r} in the state, only {', '.join(values)}")
-        task = tasks.task({name: values[key] for name, key in taken.items()})
+            raise UsageError(
+                f"{missing[0]}: there is no {key!r} in the state, only {', '.join(values)}"
+            )
+        task = tasks.task({name: values[key] for name, key in taken.items()}).task
         return {"task": task.model_dump(mode="json")}
 
-    def after(_values: Any, outcome: JudgeOutput) -> dict[str, Any]:
+    def after(_values: Any, outcome: Outcome) -> dict[str, Any]:
         feedback = feedback_of(outcome)
-        known = {**outcome, **outcome["verdict"], "score": feedback["score"], "verdict": outcome["verdict"]}
+        known = {
+            **outcome,
+            **outcome["verdict"],
+            "score": feedback["score"],
+            "verdict": outcome["verdict"],
+        }
         return {key: known[name] for name, key in put.items()}
 
-    return nested_judge_node(JudgeSlot(compiled("judge", graph), tasks.rubric), before, after, once=True)
+    return nested_judge_node(
+        JudgeSlot(compiled("judge", graph), tasks.rubric), before, after, once=True
+    )

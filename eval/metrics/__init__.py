@@ -1,6 +1,7 @@
-"""Compute reference metrics as rows beside the judges: ROUGE-L, BLEU-4, one's own, and others by their packages.
+"""Reference metrics as rows next to the judges: ROUGE-L, BLEU-4, custom and third-party ones.
 
-``measure`` computes them over a dataset and gives what a run gives; ``docs/metrics.md`` says how.
+``measure`` computes them over a dataset and returns the same as a run. ``docs/metrics.md``
+describes them.
 """
 
 from .measuring import METRICS as METRICS

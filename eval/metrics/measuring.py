@@ -1,4 +1,4 @@
-"""Find metrics by name and compute them over a dataset."""
+"""Finds metrics by name and computes them over a dataset."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from uuid import uuid4
 
 from pydantic import TypeAdapter, ValidationError
 
-from ...nodes.plugins import Group, load_plugin, plugins
+from ...nodes.common.plugins import Group, load_plugin, plugins
 from ...state.aspects import Aspect
 from ...state.errors import UsageError
 from ..datasets.aspect_choice import choose_aspects
@@ -41,26 +41,27 @@ def measure(
     aspects: Sequence[str] = (),
     limit: int | None = None,
     out: str | Path | None = None,
-    replace: bool = False,
+    overwrite: bool = False,
 ) -> Evaluation:
-    """Compute metrics over a dataset of texts; no model is called.
+    """Compute metrics over a dataset of texts, without calling a model.
 
     Args:
-        metrics: names (see ``metric_names``); or by row name, each a name, a ``Metric``, or any function from an item
-            to a number.
+        metrics: names (see ``metric_names``); or a mapping of row names to a name, a ``Metric``, or
+            any function from an item to a number.
         data: a dataset, its name, a file or a table in memory, see ``load_dataset``.
-        aspects: whose human scores stand beside; default: all that have labels. A metric's number is the same for
-            all of them, unless it knows aspects.
-        limit: the first so many items only.
+        aspects: the aspects with human scores to compare with; default: all that have labels. A
+            metric's value is the same for all aspects, unless it distinguishes them.
+        limit: use only this many items from the start.
         out: a folder for results and manifest.
-        replace: let the folder's earlier results make way.
+        overwrite: replace earlier results in the folder.
 
     Returns:
-        A row for each item, aspect and metric. Items without references are left out where a metric needs them,
-        and counted in ``manifest["left_out"]``. Where a function fails or gives no number, the row says why.
+        A row for each item, aspect and metric. Items without references are left out if a metric
+        needs them, and counted in ``manifest["left_out"]``. If a function fails or returns no
+        number, the row contains the reason.
 
     Raises:
-        UsageError: an unknown metric, data that compares answers, or not one item with references.
+        UsageError: an unknown metric, data that compares answers, or no item with references.
 
     >>> from jurygraph.eval import Dataset
     >>> item = ScoreItem(id="a", source="", candidate="It rained.", references=("It rained.",), human={"fluency": 5})
@@ -76,36 +77,43 @@ def measure(
     dataset = load_dataset(data)
     if dataset.kind == "compare":
         raise UsageError(f"{dataset.name} compares answers: a metric rates one text at a time")
-    chosen, dataset = choose_aspects(dataset, aspects), dataset.first(limit)
+    chosen = choose_aspects(dataset, aspects)
+    dataset = dataset.first(limit)
     folder = Path(out) if out is not None else None
     refuse_file(folder)
-    # All numbers before the first file: a metric that had nothing to work on must leave no folder behind.
+    # Compute all values before the first file: a metric without usable items must leave no folder
+    # behind.
     left_out = Counter[str]()
     results = tuple(_results(wanted, dataset, [aspect.name for aspect in chosen], left_out))
     for name, without in left_out.items():
         if without == len(dataset):
-            none = f"needs references, but no item of {dataset.name} has any"
-            raise UsageError(f"{name} {none}; add a field `references`")
+            raise UsageError(
+                f"{name} needs references, but no item of {dataset.name} has any; add a field `references`"
+            )
     counted = {name: {NO_REFERENCES: left_out[name]} for name in wanted if left_out[name]}
     manifest = {**_manifest(wanted, dataset, chosen, limit), "left_out": counted}
     if folder is None:
         return Evaluation(results, manifest)
     make_private_folder(folder)
-    if replace:
-        # Before the manifest is written, which refuses a folder that still holds another run.
+    if overwrite:
+        # Before the manifest is written, which refuses a folder with another run.
         rename_results(folder)
-    kept, file = write_manifest(folder, manifest), ResultsFile(folder)
+    kept = write_manifest(folder, manifest)
+    file = ResultsFile(folder)
     for result in results:
         file.add(result)
     return Evaluation(file.finish(result.key for result in results), kept, folder)
 
 
 def _results(
-    metrics: Mapping[str, Metric], items: Iterable[Item], aspects: Sequence[str], left_out: Counter[str]
+    metrics: Mapping[str, Metric],
+    items: Iterable[Item],
+    aspects: Sequence[str],
+    left_out: Counter[str],
 ) -> Iterator[Result]:
-    """Yield a row for each item, aspect and metric, and count by metric the items that are left out."""
+    """Yield a row for each item, aspect and metric, and count the left-out items by metric."""
     for item in items:
-        # Datasets that compare answers were refused: this tells the type checker.
+        # For the type checker: datasets that compare answers were refused.
         assert isinstance(item, ScoreItem)
         for name, metric in metrics.items():
             if metric.needs_references and not item.references:
@@ -114,9 +122,10 @@ def _results(
             scored: Scored = None
             problem = ""
             try:
-                # Once for all aspects: most metrics give one number, and those with a model are slow.
+                # Once for all aspects: most metrics give one value, and metrics with a model are
+                # slow.
                 scored = metric.score(item, aspects)
-            except Exception as error:  # whatever goes wrong with one text in a function of somebody's own
+            except Exception as error:  # a custom function may raise anything for one text
                 problem = f"{type(error).__name__}: {error}"
             for aspect in aspects:
                 yield _result(name, item, aspect, scored, problem)
@@ -124,20 +133,35 @@ def _results(
 
 def _metrics(wanted: str | Sequence[str] | Mapping[str, Wanted]) -> dict[str, Metric]:
     if not isinstance(wanted, Mapping):
-        named = [find_metric(name) for name in dict.fromkeys([wanted] if isinstance(wanted, str) else wanted)]
+        named = [
+            find_metric(name)
+            for name in dict.fromkeys([wanted] if isinstance(wanted, str) else wanted)
+        ]
         if twice := repeated(metric.name for metric in named):
             raise UsageError(f"{twice} is given twice; name each differently, from Python")
         return {metric.name: metric for metric in named}
-    made = {name: find_metric(what) if isinstance(what, str) else what for name, what in wanted.items()}
-    return {name: what if isinstance(what, Metric) else Metric.of(name, what) for name, what in made.items()}
+    made = {
+        name: find_metric(what) if isinstance(what, str) else what for name, what in wanted.items()
+    }
+    return {
+        name: what if isinstance(what, Metric) else Metric.of(name, what)
+        for name, what in made.items()
+    }
 
 
 def _result(name: str, item: ScoreItem, aspect: str, scored: Scored, problem: str) -> Result:
-    about: dict[str, Any] = {"item": item.id, "group": item.group, "aspect": aspect, "protocol": name}
+    about: dict[str, Any] = {
+        "item": item.id,
+        "group": item.group,
+        "aspect": aspect,
+        "protocol": name,
+    }
     known = {**about, "human": item.label(aspect), **item.about(aspect)}
     if not problem:
         try:
-            return Result(**known, status="ok", score=number_of(scored, aspect), stop_reason="complete")
+            return Result(
+                **known, status="ok", score=number_of(scored, aspect), stop_reason="complete"
+            )
         except (ValueError, TypeError) as error:
             problem = str(error)
     return Result(**known, status="failed", error=problem)
@@ -146,12 +170,14 @@ def _result(name: str, item: ScoreItem, aspect: str, scored: Scored, problem: st
 def _manifest(
     metrics: Mapping[str, Metric], dataset: Dataset, aspects: Sequence[Aspect], limit: int | None
 ) -> dict[str, Any]:
-    """Make a manifest with the fields of a run's, so that reports read both alike."""
+    """Return a manifest with the fields of a run's, so that reports read both alike."""
     about = f"data:{dataset.name}@{dataset.digest}|aspects:{'+'.join(aspect.name for aspect in aspects)}"
     signed = f"{about}|jurygraph:{version('jurygraph')}"
     return {
         "run": uuid4().hex,
-        "signatures": {name: f"protocol:{name}|{signed}|{of.signature}" for name, of in metrics.items()},
+        "signatures": {
+            name: f"protocol:{name}|{signed}|{of.signature}" for name, of in metrics.items()
+        },
         "note": None,
         "metrics": {name: metric.signature for name, metric in metrics.items()},
         "protocols": {name: {} for name in metrics},
@@ -170,13 +196,13 @@ METRICS: dict[str, Callable[..., Metric]] = {
     name: getattr(reference_metrics, name.replace("-", "_"))
     for name in ("rouge-l", "bleu-4", "bertscore", "moverscore", "bartscore", "unieval", "gptscore")
 }
-"""The function that makes each metric. The first two are built in; the others need packages of their own."""
+"""The function that creates each metric; the first two are built in, others need packages."""
 
 MakeMetric = Callable[..., Metric]
-"""The type of what a package registers under ``jurygraph.metrics``: a function that returns a ``Metric``.
+"""The type of an entry under ``jurygraph.metrics``: a function that returns a ``Metric``.
 
-Its parameters have defaults, and are set after a question mark (``readability?level=2``): a text, a number or
-true/false, as the default is.
+Its parameters have defaults, and are set after a question mark (``readability?level=2``): a text, a
+number or true/false, according to the default.
 """
 
 _GROUP: Group = "jurygraph.metrics"
@@ -192,27 +218,29 @@ def metric_names() -> tuple[str, ...]:
 
 
 def find_metric(name: str) -> Metric:
-    """Return a metric by its name, or make one of a function of one's own, ``module:function``.
+    """Return a metric by its name, or create one from a custom function, ``module:function``.
 
     Raises:
-        UsageError: no such metric, parameter or function, or a package that is not there.
+        UsageError: an unknown metric, parameter or function, or a missing package.
 
     >>> find_metric("bleu-4").name
     'bleu-4'
     >>> find_metric("math:sqrt").signature
     'function:math.sqrt'
     """
-    # ``rouge-l?words=any``: parameters follow as in the query of an address, with ``&`` between several.
+    # ``rouge-l?words=any``: parameters follow as in a URL's query, separated by ``&``.
     known, _, query = name.partition("?")
     if known in metric_names():
         return _made(name, known, [pair.partition("=") for pair in query.split("&") if pair])
     module, colon, called = name.partition(":")
     if not colon:
-        known = f"known are {', '.join(metric_names())}, or a function of your own as module:function"
+        known = (
+            f"known are {', '.join(metric_names())}, or a function of your own as module:function"
+        )
         raise UsageError(f"unknown metric {name!r}; {known}")
     try:
         function = getattr(import_module(module), called)
-    except Exception as error:  # whatever goes wrong in somebody's own module
+    except Exception as error:  # importing a user's module may raise anything
         raise UsageError(f"{name}: {type(error).__name__}: {error}") from error
     if not callable(function):
         raise UsageError(f"{name}: is not a function")
@@ -220,29 +248,35 @@ def find_metric(name: str) -> Metric:
 
 
 def _made(name: str, known: str, pairs: list[tuple[str, str, str]]) -> Metric:
-    # A built-in name stays what it is, whatever another package registers under it.
+    # A built-in name has priority over another package's.
     builder: MakeMetric = METRICS[known] if known in METRICS else load_plugin(_GROUP, known)
     if not callable(builder):
-        raise UsageError(f"{known!r}, registered under {_GROUP}, is not a function that makes a metric")
+        raise UsageError(
+            f"{known!r}, registered under {_GROUP}, is not a function that makes a metric"
+        )
     takes = inspect.signature(builder).parameters
     given: dict[str, Any] = {}
     for key, _, text in pairs:
         if key not in takes:
-            raise UsageError(f"{name}: {known} has no parameter {key!r}; it has {', '.join(takes) or 'none'}")
+            raise UsageError(
+                f"{name}: {known} has no parameter {key!r}; it has {', '.join(takes) or 'none'}"
+            )
         given[key] = _value(name, key, text, takes[key].default)
     made = builder(**given)
     if not isinstance(made, Metric):
-        raise UsageError(f"{known!r}, registered under {_GROUP}, made a {type(made).__name__}, not a Metric")
+        raise UsageError(
+            f"{known!r}, registered under {_GROUP}, made a {type(made).__name__}, not a Metric"
+        )
     return made
 
 
 def _value(name: str, key: str, text: str, default: object) -> object:
-    """Parse a parameter's value as the type that its default has."""
+    """Parse a parameter's value as the type of its default."""
     if not isinstance(default, bool | int | float):
         return text
     try:
         return TypeAdapter(type(default)).validate_strings(text)
     except ValidationError:
-        # To Python, True and False are numbers too.
+        # In Python, True and False are numbers too.
         wanted = "true or false" if isinstance(default, bool) else "a number"
         raise UsageError(f"{name}: {key} must be {wanted}, got {text!r}") from None

@@ -1,6 +1,7 @@
-"""Make ROUGE, BLEU, and the metrics that need a model's weights, by way of their authors' packages.
+"""ROUGE, BLEU, and metrics that need a model's weights, from their authors' packages.
 
-Each package fetches its weights itself when it is first used. They are imported when a metric is asked for by name.
+Each package downloads its weights itself on first use. Packages are imported when a metric is
+requested by name.
 """
 
 from __future__ import annotations
@@ -19,26 +20,26 @@ from types import SimpleNamespace
 from typing import Any, Literal, SupportsFloat
 from unicodedata import category
 
-from ...nodes.plugins import installed_version, needed
+from ...nodes.common.plugins import installed_version, needed
 from ...state.errors import UsageError
 from ..datasets.items import ScoreItem
 
 Scored = float | Mapping[str, float] | None
-"""One number for all aspects, or one for each that the metric knows; none where it has nothing to say."""
+"""One number for all aspects, or one for each known aspect; None without a score."""
 
 Score = Callable[[ScoreItem, Sequence[str]], Scored]
-"""A function from an item and the names of the wanted aspects to what is scored."""
+"""Returns the score of an item for the names of the requested aspects."""
 
 
 @dataclass(frozen=True)
 class Metric:
-    """Computes a number of a text; it is a row of the table.
+    """A number that is computed for each text, as a row of the table.
 
     Attributes:
-        name: as on the command line and in results.
-        signature: everything that changes a number, as ``name:value`` parts with bars between.
-        score: the number of an item.
-        needs_references: whether an item without references is left out.
+        name: its name on the command line and in results.
+        signature: everything that affects the number, as ``name:value`` parts separated by bars.
+        score: computes the number of an item.
+        needs_references: whether items without references are left out.
     """
 
     name: str
@@ -48,7 +49,7 @@ class Metric:
 
     @classmethod
     def of(cls, name: str, function: Callable[[ScoreItem], SupportsFloat | None]) -> Metric:
-        """Make a metric of any function from an item to a number.
+        """Return a metric from any function of an item that returns a number.
 
         >>> from jurygraph.eval.datasets.items import ScoreItem
         >>> words = Metric.of("words", lambda item: len(item.candidate.split()))
@@ -60,20 +61,21 @@ class Metric:
             number = function(item)
             return None if number is None else float(number)
 
-        # An object with __call__ has no qualified name: its class is named instead.
-        module, called = getattr(function, "__module__", ""), getattr(function, "__qualname__", "")
+        # An object with __call__ has no qualified name, so use the name of its class.
+        module = getattr(function, "__module__", "")
+        called = getattr(function, "__qualname__", "")
         return cls(name, f"function:{module}.{called or type(function).__qualname__}", score)
 
 
 def against_references(
     name: str, signature: str, compare: Callable[[list[str], list[str]], Iterable[Any]]
 ) -> Metric:
-    """Make a metric that compares a text with each of its references, and is the mean.
+    """Return a metric that compares a text with each of its references, and averages.
 
     Args:
         name: as for ``Metric``.
         signature: as for ``Metric``.
-        compare: gives a number for each candidate (the same one each time) and its reference.
+        compare: returns a number for each candidate (always the same one) and its reference.
 
     >>> from jurygraph.eval.datasets.items import ScoreItem
     >>> same = against_references("same", "same", lambda *texts: map(str.__eq__, *texts))
@@ -92,7 +94,7 @@ def number_of(scored: Scored, aspect: str) -> float:
     """Return the number for an aspect.
 
     Raises:
-        ValueError: there is none, or it is none that can be counted with.
+        ValueError: there is none, or it is not finite.
     """
     number = scored.get(aspect) if isinstance(scored, Mapping) else scored
     if number is None:
@@ -102,26 +104,28 @@ def number_of(scored: Scored, aspect: str) -> float:
     return number
 
 
-# Spaces after ``.``, ``!``, ``?``, the Arabic question mark or the danda of Hindi; and the place after the full-width
-# full stop, ``!`` or ``?`` of Chinese and Japanese, which no space follows.
+# Spaces after ``.``, ``!``, ``?``, the Arabic question mark or the danda of Hindi. Also the
+# position after the full-width full stop, ``!`` or ``?`` of Chinese and Japanese, which no space
+# follows.
 _SENTENCE_END = re.compile("(?<=[.!?\u061f\u0964])\\s+|(?<=[\u3002\uff01\uff1f])")
 _LATIN_WORD = re.compile(r"[a-z0-9]+")
-# Kana, and ideographs of the basic and the supplementary planes; Korean has spaces between its words.
+# Kana, and ideographs of the basic and the supplementary planes. Korean has spaces between words.
 _CHINESE_OR_JAPANESE = re.compile("[\u3005-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
 
 _EXTRA = 'pip install "jurygraph[metrics]"'
 
 
 def rouge_l(words: Literal["latin", "any"] = "latin") -> Metric:
-    """Make ROUGE-L: F1 from 0 to 1 of longest common subsequences, sentence by sentence (Lin 2004, section 3.2).
+    """Return ROUGE-L: F1 from 0 to 1 of longest common subsequences (Lin 2004, section 3.2).
 
-    As in the original script the text counts sentence by sentence (rouge-score calls that ``rougeLsum``); a
-    sentence ends at a line, or at ``.``, ``!`` or ``?`` before a space. Words are in lower case and not stemmed.
+    As in the original script, the text counts sentence by sentence (``rougeLsum`` in rouge-score).
+    A sentence ends at a line end, or at ``.``, ``!`` or ``?`` before a space. Words are lowercased
+    and not stemmed.
 
     Args:
-        words: ``latin``: runs of a-z and 0-9, as rouge-score has it; an item with a reference that is mostly written in
-            other letters has no score then. ``any``: runs of letters and digits of any script, and each character of
-            Chinese and Japanese.
+        words: ``latin``: runs of a-z and 0-9, as in rouge-score; an item whose reference is mostly
+            in other letters then has no score. ``any``: runs of letters and digits of any script,
+            and each character of Chinese and Japanese.
 
     >>> from jurygraph.eval.datasets.items import ScoreItem
     >>> item = ScoreItem(id="a", source="", candidate="The cat sat.", references=("The cat sat down.",))
@@ -131,32 +135,37 @@ def rouge_l(words: Literal["latin", "any"] = "latin") -> Metric:
     package = _imported("rouge_score.rouge_scorer", "rouge-l", _EXTRA)
     if words not in _WORDS:
         raise UsageError(f"rouge-l: words must be {' or '.join(_WORDS)}, got {words!r}")
-    # Each reference is met once for every system: what it is split into is kept.
+    # Each reference occurs once per system, so cache its split.
     lines = lru_cache(maxsize=65_536)(_lines)
     is_readable = lru_cache(maxsize=65_536)(_is_latin if words == "latin" else bool)
-    # In place of rouge-score's tokenizer, and each sentence once.
+    # Replaces rouge-score's tokenizer, and processes each sentence once.
     tokenizer = SimpleNamespace(tokenize=lru_cache(maxsize=262_144)(_WORDS[words]))
     scorer = package.RougeScorer(["rougeLsum"], tokenizer=tokenizer)
 
     def pair(candidate: str, reference: str) -> float:
         if reference and not is_readable(reference):
-            unread = "a reference has none of the letters a-z that ROUGE reads"
-            raise ValueError(f"{unread}; use rouge-l?words=any")
-        # The reference comes first. rougeLsum takes every line for a sentence, hence the split into lines.
+            raise ValueError(
+                "a reference has none of the letters a-z that ROUGE reads; use rouge-l?words=any"
+            )
+        # The reference comes first. rougeLsum treats every line as a sentence, hence the split into
+        # lines.
         return float(scorer.score(lines(reference), lines(candidate))["rougeLsum"].fmeasure)
 
     how = f"type:rougeLsum|measure:f1|stemmer:no|words:{words}|references:mean"
-    return against_references("rouge-l", f"rouge-score:{version('rouge-score')}|{how}", partial(map, pair))
+    return against_references(
+        "rouge-l", f"rouge-score:{version('rouge-score')}|{how}", partial(map, pair)
+    )
 
 
 def bleu_4(tokenize: str = "13a") -> Metric:
-    """Make BLEU-4: 0 to 100, sacreBLEU's sentence BLEU (Papineni et al. 2002), against each reference by itself.
+    """Return BLEU-4: 0 to 100, sacreBLEU's sentence BLEU (Papineni et al. 2002), per reference.
 
-    With effective order, which sacreBLEU recommends for single sentences: a text of fewer than four words
-    is scored by the n-grams that it has. Signed by sacreBLEU.
+    It uses effective order, which sacreBLEU recommends for single sentences: a text of fewer than
+    four words is scored by its existing n-grams. The signature is sacreBLEU's.
 
     Args:
-        tokenize: how sacreBLEU finds words: ``13a`` at spaces and punctuation, ``zh`` for Chinese, ``char`` and others.
+        tokenize: sacreBLEU's tokenizer: ``13a`` splits at spaces and punctuation, ``zh`` is for
+            Chinese, ``char`` and others exist.
 
     >>> from jurygraph.eval.datasets.items import ScoreItem
     >>> item = ScoreItem(id="a", source="", candidate="The cat sat.", references=("The cat sat.", "Rain."))
@@ -166,15 +175,17 @@ def bleu_4(tokenize: str = "13a") -> Metric:
     package = _imported("sacrebleu.metrics", "bleu-4", _EXTRA)
     try:
         bleu = package.BLEU(effective_order=True, tokenize=tokenize)
-    except Exception as error:  # an unknown name, or a tokeniser whose own package is missing
-        reason, known = " ".join(str(error).split()), ", ".join(package.BLEU.TOKENIZERS)
-        unknown = f"sacreBLEU has no tokenize={tokenize!r} ({reason})"
-        raise UsageError(f"bleu-4: {unknown}; choose one of {known}") from error
+    except Exception as error:  # an unknown name, or a tokenizer whose own package is missing
+        reason = " ".join(str(error).split())
+        known = ", ".join(package.BLEU.TOKENIZERS)
+        raise UsageError(
+            f"bleu-4: sacreBLEU has no tokenize={tokenize!r} ({reason}); choose one of {known}"
+        ) from error
 
     def pair(candidate: str, reference: str) -> float:
         return float(bleu.sentence_score(candidate, [reference]).score)
 
-    pair("a", "a")  # it knows the number of references, which it signs, only then
+    pair("a", "a")  # only after this does it know the number of references, which it signs
     signature = f"references:mean|sacrebleu:{bleu.get_signature()}"
     return against_references("bleu-4", signature, partial(map, pair))
 
@@ -193,13 +204,13 @@ _WORDS = {"latin": _latin_words, "any": _words_of_any_script}
 
 
 def _is_latin(text: str) -> bool:
-    """Tell whether at least half of the letters are a-z; a text without letters passes."""
+    """Return whether at least half of the letters are a-z, or there are no letters."""
     letters = [char.isascii() for char in text if char.isalpha()]
     return 2 * sum(letters) >= len(letters)
 
 
 def _lines(text: str) -> str:
-    """Put each sentence on a line of its own."""
+    """Put each sentence on its own line."""
     parts = (part for line in text.splitlines() for part in _SENTENCE_END.split(line))
     return "\n".join(filter(str.strip, parts))
 
@@ -207,16 +218,16 @@ def _lines(text: str) -> str:
 def bertscore(
     lang: str = "en", model: str | None = None, rescale: bool = False, device: str | None = None
 ) -> Metric:
-    """Make BERTScore: F1 (Zhang et al. 2020), the mean over references; package ``bert-score``.
+    """Return BERTScore: F1 (Zhang et al. 2020), the mean over references; package ``bert-score``.
 
     Args:
-        lang: language of the texts, which chooses a model.
-        model: another one, by the package's name for it.
-        rescale: against the package's baseline.
+        lang: the language of the texts, which selects a model.
+        model: another model, by the package's name for it.
+        rescale: whether to rescale with the package's baseline.
         device: such as ``cuda:0``; default: the package's choice.
     """
     package = _imported("bert_score", "bertscore", "pip install bert-score")
-    # The language beside a model too: the baseline to rescale against is looked up by both.
+    # Pass the language with a model too, because both select the baseline for rescaling.
     chosen = {"lang": lang} if model is None else {"model_type": model, "lang": lang}
     scorer = package.BERTScorer(**chosen, rescale_with_baseline=rescale, device=device)
     signature = f"bert-score:{installed_version('bert-score')}|hash:{scorer.hash}|references:mean"
@@ -224,22 +235,26 @@ def bertscore(
 
 
 def moverscore(n_gram: int = 1, device: str = "cpu") -> Metric:
-    """Make MoverScore (Zhao et al. 2019): the mean over references; the authors' ``moverscore_v2``, without idf.
+    """Return MoverScore (Zhao et al. 2019), the mean over references.
+
+    It uses the authors' ``moverscore_v2``, without idf.
 
     Args:
-        n_gram: 1 or 2 words move together.
+        n_gram: 1 or 2 words that move together.
         device: such as ``cuda:0``.
     """
     remedy = "get moverscore_v2.py from github.com/AIPHES/emnlp19-moverscore"
     package = _imported("moverscore_v2", "moverscore", remedy)
 
     def compare(candidates: list[str], references: list[str]) -> Any:
-        # In place of idf weights: every word weighs the same.
+        # Replaces idf weights: every word has the same weight.
         alike: list[Any] = [defaultdict(lambda: 1.0) for _ in range(2)]
         how = {"stop_words": [], "n_gram": n_gram, "remove_subwords": True, "device": device}
         return package.word_mover_score(references, candidates, *alike, **how)
 
-    signature = f"moverscore_v2:{installed_version('moverscore')}|n_gram:{n_gram}|idf:none|references:mean"
+    signature = (
+        f"moverscore_v2:{installed_version('moverscore')}|n_gram:{n_gram}|idf:none|references:mean"
+    )
     return against_references("moverscore", signature, compare)
 
 
@@ -248,34 +263,40 @@ def bartscore(
     checkpoint: str = "facebook/bart-large-cnn",
     device: str = "cpu",
 ) -> Metric:
-    """Make BARTScore (Yuan et al. 2021): mean log-probability of the candidate; the authors' ``bart_score``.
+    """Return BARTScore (Yuan et al. 2021): mean log-probability of the candidate.
+
+    It uses the authors' ``bart_score``.
 
     Args:
-        of: given the source, or given each reference (the mean counts).
+        of: the condition: the source, or each reference (the mean counts).
         checkpoint: the model.
         device: such as ``cuda:0``.
     """
     if of not in ("source", "references"):
         raise UsageError(f"bartscore: of must be source or references, got {of!r}")
-    package = _imported("bart_score", "bartscore", "get bart_score.py from github.com/neulab/BARTScore")
+    package = _imported(
+        "bart_score", "bartscore", "get bart_score.py from github.com/neulab/BARTScore"
+    )
     scorer = package.BARTScorer(device=device, checkpoint=checkpoint)
 
     def score(item: ScoreItem, _aspects: Sequence[str]) -> float:
-        given = [item.source] if of == "source" else list(item.references)
+        given = [_source(item)] if of == "source" else list(item.references)
         return _mean(scorer.score(given, [item.candidate] * len(given), batch_size=4))
 
     signature = f"bart_score:{installed_version('bart-score')}|checkpoint:{checkpoint}|given:{of}"
     return Metric("bartscore", signature, score, needs_references=of == "references")
 
 
-def unieval(task: Literal["summarization", "dialogue"] = "summarization", device: str = "cpu") -> Metric:
-    """Make UniEval (Zhong et al. 2022): one aspect at a time; the authors' ``metric.evaluator``.
+def unieval(
+    task: Literal["summarization", "dialogue"] = "summarization", device: str = "cpu"
+) -> Metric:
+    """Return UniEval (Zhong et al. 2022), which scores one aspect at a time.
 
-    Relevance of a summary is the mean over references; all else needs none. An aspect that UniEval does not know has
-    no score.
+    It uses the authors' ``metric.evaluator``. Relevance of a summary is the mean over references;
+    everything else needs none. An aspect that UniEval does not know has no score.
 
     Args:
-        task: which of its evaluators.
+        task: the evaluator.
         device: such as ``cuda:0``.
     """
     remedy = "put a clone of github.com/maszhongming/UniEval on PYTHONPATH"
@@ -288,8 +309,10 @@ def unieval(task: Literal["summarization", "dialogue"] = "summarization", device
         scores: dict[str, float] = {}
         for aspect in (name for name in aspects if name in evaluator.dimensions):
             if rows := _unieval_rows(item, task, aspect):
-                with redirect_stdout(io.StringIO()):  # it tells of its progress
-                    scored = evaluator.evaluate(rows, dims=[aspect], overall=False, print_result=False)
+                with redirect_stdout(io.StringIO()):  # it prints its progress
+                    scored = evaluator.evaluate(
+                        rows, dims=[aspect], overall=False, print_result=False
+                    )
                 scores[aspect] = _mean(row[aspect] for row in scored)
         return scores
 
@@ -299,46 +322,65 @@ def unieval(task: Literal["summarization", "dialogue"] = "summarization", device
 def gptscore(
     prompt: str = "\nIn short: ", checkpoint: str = "facebook/opt-350m", device: str = "cpu"
 ) -> Metric:
-    """Make GPTScore (Fu et al. 2024) with an open model: mean log-probability of the candidate; its ``opt_score``.
+    """Return GPTScore (Fu et al. 2024) with an open model: mean log-probability of the candidate.
+
+    It uses the authors' ``opt_score``.
 
     Args:
-        prompt: what stands between source and candidate; with ``{aspect}`` in it, each aspect has a prompt of its own.
+        prompt: the text between source and candidate; with ``{aspect}`` in it, each aspect has its
+            own prompt.
         checkpoint: an OPT, GPT-2 or GPT-J model.
         device: such as ``cuda:0``.
     """
-    package = _imported("opt_score", "gptscore", "get opt_score.py from github.com/jinlanfu/GPTScore")
+    package = _imported(
+        "opt_score", "gptscore", "get opt_score.py from github.com/jinlanfu/GPTScore"
+    )
     with redirect_stdout(io.StringIO()):
         scorer = package.OPTScorer(device=device, checkpoint=checkpoint)
 
     def asked(item: ScoreItem, text: str) -> float:
         with redirect_stdout(io.StringIO()):
-            return _mean(scorer.score([item.source], [item.candidate], prompt_text=text, batch_size=1))
+            return _mean(
+                scorer.score([_source(item)], [item.candidate], prompt_text=text, batch_size=1)
+            )
 
     def score(item: ScoreItem, aspects: Sequence[str]) -> Scored:
         if "{aspect}" not in prompt:
             return asked(item, prompt)
         return {aspect: asked(item, prompt.replace("{aspect}", aspect)) for aspect in aspects}
 
-    return Metric("gptscore", f"gptscore:opt_score|checkpoint:{checkpoint}|prompt:{prompt!r}", score)
+    return Metric(
+        "gptscore", f"gptscore:opt_score|checkpoint:{checkpoint}|prompt:{prompt!r}", score
+    )
 
 
 def _unieval_rows(item: ScoreItem, task: str, aspect: str) -> list[dict[str, str]]:
-    """Return the item as UniEval takes it: once, or for each reference where the aspect asks for one."""
+    """Return the item in UniEval's format: once, or for each reference if the aspect needs one."""
     if task == "dialogue":
-        # Its own form: turns on lines, a history ends with an empty one, a fact with its line.
-        history, fact = f"{item.source.strip()}\n\n", f"{(item.fact or '').strip()}\n"
+        # UniEval's own format: turns on lines, a history ends with an empty line, a fact with a
+        # line end.
+        history = f"{_source(item).strip()}\n\n"
+        fact = f"{(item.fact or '').strip()}\n"
         return [{"system_output": item.candidate, "source": history, "context": fact}]
-    row = {"system_output": item.candidate, "source": item.source}
+    row = {"system_output": item.candidate, "source": _source(item)}
     if aspect != "relevance":
         return [row]
     return [{**row, "reference": reference} for reference in item.references]
 
 
+def _source(item: ScoreItem) -> str:
+    if item.source is None:
+        raise ValueError(
+            f"item {item.id} has no source, which this metric compares the candidate with"
+        )
+    return item.source
+
+
 def _mean(values: Iterable[Any]) -> float:
-    """Average what a package gave: a list, or a tensor.
+    """Average a package's output: a list, or a tensor.
 
     Raises:
-        ValueError: it gave nothing, as some do where a text is too long for them.
+        ValueError: the output is empty, which happens for texts that are too long.
     """
     numbers = [float(value) for value in values]
     if not numbers:
@@ -347,5 +389,5 @@ def _mean(values: Iterable[Any]) -> float:
 
 
 def _imported(module: str, metric: str, remedy: str) -> Any:
-    """Import a metric's own package; where it is not there, say how to get it."""
+    """Import a metric's own package, or explain how to install it."""
     return needed(module, f"{metric} needs the module {module}: {remedy}")

@@ -1,1 +1,1 @@
-"""Report on runs: in tables, charts, an answer in sentences, and the HTML page."""
+"""Reports on runs: tables, charts, an answer in sentences, and the HTML page."""

@@ -1,4 +1,4 @@
-"""Pack the debates and judged texts of a report into compressed blocks, with an index of all verdicts."""
+"""Pack the debates and texts of a report into compressed blocks, with an index of all verdicts."""
 
 from __future__ import annotations
 
@@ -22,19 +22,20 @@ from ..datasets.dataset import Dataset, load_again
 from ..results.folder import results_of
 from ..results.results import FILE, Result, StoredResults, kind_of_turns
 
-# Lists by column, since the index has a row for every verdict and is loaded with the page: names stand there once.
+# Lists by column, because the index has a row for every verdict and is loaded with the page. Names
+# are stored once.
 _COLUMNS = (
     *("run", "item", "protocol", "aspect", "repeat", "ok", "value", "winner", "human"),
     *("gap", "distance", "moved", "rounds", "reason", "calls", "tokens", "cost", "block", "place"),
 )
 _TURN = (
     *("round", "agent", "role", "content", "value", "model"),
-    *("order", "sample", "repeat", "stage"),  # not of all turns
+    *("order", "sample", "repeat", "stage", "problem"),  # not of all turns
 )
 
 
 class ReportedRun(NamedTuple):
-    """Names a run whose debates are put on the page.
+    """A run whose debates are on the page.
 
     Attributes:
         name: the name of the run on the page.
@@ -55,21 +56,26 @@ class ReportedRun(NamedTuple):
 
 
 MOST = 5000
-"""Verdicts of which a page has the debates, unless it is asked for more."""
-_MOST_DEBATES, _MOST_TEXTS = 12_000_000, 4_000_000
-"""Bytes of JSON of the debates, and characters of the texts, that a page has then: it stays below 10 MB."""
+"""The number of verdicts with debates on a page, unless the user asks for more."""
+_MOST_DEBATES = 12_000_000
+_MOST_TEXTS = 4_000_000
+"""The default limits for a page below 10 MB.
+
+These are bytes of JSON of the debates, and characters of the texts.
+"""
 
 
 class Debates:
-    """Writes blocks first (``blocks``), then the index of what is in them (``index``).
+    """Write blocks first (``blocks``), then the index of their content (``index``).
 
-    Of more verdicts than a page is to have, those worth reading are chosen. In memory are a few numbers of each
-    verdict, a row of each chosen one, and one block of transcripts or texts at a time.
+    If there are more verdicts than the limit, the ones most worth reading are chosen. Memory
+    contains a few numbers for each verdict, a row for each chosen one, and one block of transcripts
+    or texts at a time.
 
     Args:
         runs: the runs.
-        most: verdicts that the page may have, however large that makes it; by default ``MOST``, or as many as keep it
-            below 10 MB.
+        most: the maximum number of verdicts on the page, whatever its size. The default is
+            ``MOST``, or the number that keeps the page below 10 MB.
     """
 
     def __init__(self, runs: Sequence[ReportedRun], most: int | None = None) -> None:
@@ -77,44 +83,54 @@ class Debates:
         self._most = most
         self._columns: dict[str, list[Any]] = {name: [] for name in _COLUMNS}
         self._protocols, self._aspects, self._reasons, self._items = (Codes() for _ in range(4))
-        self._transcripts, self._texts = Packer("t"), Packer("i", shared=True)
+        self._transcripts = Packer("t")
+        self._texts = Packer("i", shared=True)
         self._places: dict[int, Position] = {}
         self._without: list[str] = []
 
     def __len__(self) -> int:
-        """Return how many verdicts the page has."""
+        """Return the number of verdicts on the page."""
         return sum(map(len, self._chosen))
 
     @property
     def total(self) -> int:
-        """How many verdicts the runs have."""
+        """The number of verdicts of the runs."""
         return sum(map(len, self._results))
 
     @property
     def note(self) -> str | None:
-        """What readers must know where not every verdict is on the page."""
+        """A note for readers if some verdicts are not on the page."""
         if not (left_out := self.total - len(self)):
             return None
-        chosen = f"{len(self):,} of {self.total:,} verdicts are on this page, those worth reading first"
+        chosen = (
+            f"{len(self):,} of {self.total:,} verdicts are on this page, those worth reading first"
+        )
         others = f"The other {left_out:,} are in the folders of the runs: jurygraph show DIR ITEM prints all of an item"
         more = "--debates N puts more of them on the page"
-        return f"{chosen}: failed, far from the label, or changed in the debate. {others}, and {more}."
+        return (
+            f"{chosen}: failed, far from the label, or changed in the debate. {others}, and {more}."
+        )
 
     def blocks(self) -> Iterator[Block]:
         """Yield blocks with all transcripts, then with all texts, each as soon as it is full.
 
         Raises:
-            DataError: a line is not a result; the message names file and line.
+            DataError: a line is not a result; the message names the file and the line.
         """
         for number, run in enumerate(self._runs):
             for result in self._results[number][self._chosen[number]]:
-                position, fields = self._transcripts.add(_debate(result)), vars(result)
+                position = self._transcripts.add(_debate(result))
+                fields = vars(result)
                 row = {
-                    **{name: fields[name] for name in ("repeat", "winner", "human", "rounds", "calls")},
+                    **{
+                        name: fields[name]
+                        for name in ("repeat", "winner", "human", "rounds", "calls")
+                    },
                     **error(fields, run.scales.get(result.aspect)),
                     **position._asdict(),
                     "run": number,
-                    # By the data's digest and the id: two runs on the same data share their items' texts.
+                    # By the data's digest and the id, so that two runs on the same data share their
+                    # items' texts.
                     "item": self._items.code((_digest(run.manifest), result.item)),
                     "protocol": self._protocols.code(result.protocol),
                     "aspect": self._aspects.code(result.aspect),
@@ -129,7 +145,7 @@ class Debates:
                     self._columns[name].append(value)
                 yield from self._transcripts.take()
         yield from self._transcripts.take(last=True)
-        # Texts come last: only now is it known which items of a dataset have a verdict.
+        # Texts come last, because only now is it known which items of a dataset have a verdict.
         yield from self._text_blocks()
 
     @cached_property
@@ -138,14 +154,19 @@ class Debates:
 
     @cached_property
     def _chosen(self) -> list[NDArray[np.intp]]:
-        """The places of the verdicts of each run that the page has, in their order."""
-        ends, most = np.cumsum([0, *map(len, self._results)]), MOST if self._most is None else self._most
+        """The places of each run's verdicts on the page, in their order."""
+        ends = np.cumsum([0, *map(len, self._results)])
+        most = MOST if self._most is None else self._most
         chosen = np.arange(self.total)
         # A file of results is longer than its debates on the page.
         files = [path for run in self._runs if (path := run.folder / FILE).exists()]
-        small = self._most is not None or sum(path.stat().st_size for path in files) <= _MOST_DEBATES
+        small = (
+            self._most is not None or sum(path.stat().st_size for path in files) <= _MOST_DEBATES
+        )
         if self.total > most or not small:
-            chosen = worth_reading(np.fromiter(self._interests(), dtype=np.dtype((float, 4))))[:most]
+            chosen = worth_reading(np.fromiter(self._interests(), dtype=np.dtype((float, 4))))[
+                :most
+            ]
         size = 0
         for count, place in enumerate(() if small else chosen.tolist()):
             run = int(np.searchsorted(ends, place, side="right")) - 1
@@ -157,7 +178,7 @@ class Debates:
         return [chosen[(low <= chosen) & (chosen < high)] - low for low, high in pairwise(ends)]
 
     def _interests(self) -> Iterator[tuple[int, bool, float, float]]:
-        """Yield of each verdict what ``worth_reading`` asks for; its transcript need not be read."""
+        """Yield the input of ``worth_reading`` for each verdict, without reading its transcript."""
         judges = Codes()
         for run, results in zip(self._runs, self._results, strict=True):
             scales = run.scales
@@ -167,13 +188,14 @@ class Debates:
                 yield judge, head["status"] == "failed", gap or 0.0, moved(head) or 0.0
 
     def index(self) -> dict[str, Any]:
-        """Return the index that the page loads at once, as plain JSON; call it after ``blocks``."""
+        """Return the index that the page loads at once, as plain JSON. Call it after ``blocks``."""
         ids = [id for _, id in self._items.names()]
-        # Of an item whose text could not be read again there is no block.
+        # An item without a readable text has no block.
         places = [self._places.get(number, Position(-1, -1)) for number in range(len(ids))]
         return {
             "runs": [
-                {"name": run.name, "without": why} for run, why in zip(self._runs, self._without, strict=True)
+                {"name": run.name, "without": why}
+                for run, why in zip(self._runs, self._without, strict=True)
             ],
             "protocols": self._protocols.names(),
             "aspects": self._aspects.names(),
@@ -201,7 +223,9 @@ class Debates:
             self._without.append(dataset if isinstance(dataset, str) else _NO_TEXT)
 
     def _texts_of(self, dataset: Dataset, digest: str) -> Iterator[Block]:
-        numbers = {id: number for number, (of, id) in enumerate(self._items.names()) if of == digest}
+        numbers = {
+            id: number for number, (of, id) in enumerate(self._items.names()) if of == digest
+        }
         try:
             for item in dataset:
                 if self._most is None and self._texts.characters > _MOST_TEXTS:
@@ -226,11 +250,12 @@ def _digest(manifest: Mapping[str, Any]) -> str:
 
 
 def _debate(result: Result) -> dict[str, Any]:
-    """Return the part of a result that the page shows when it is opened, without empty fields."""
+    """Return the part of a result that the page shows on request, without empty fields."""
     kind_of = kind_of_turns(result)
     kinds = ((turn, kind_of(turn)) for turn in result.transcript)
     turns = (
-        {name: turn.get(name) for name in _TURN if name in turn} | {"kind": kind} for turn, kind in kinds
+        {name: turn.get(name) for name in _TURN if name in turn} | {"kind": kind}
+        for turn, kind in kinds
     )
     names = ("error", "warnings", "score_by_round", "details")
     debate = {name: getattr(result, name) for name in names} | {"transcript": list(turns)}
@@ -238,14 +263,16 @@ def _debate(result: Result) -> dict[str, Any]:
 
 
 def worth_reading(verdicts: NDArray[np.float64]) -> NDArray[np.intp]:
-    """Return the places of verdicts, those worth reading first.
+    """Return the places of verdicts, the ones most worth reading first.
 
-    Each judge has three lists: what failed, what is farthest from the label, what changed most. The first of each list
-    come first, then the second of each, and so on; then all that are on none, in their order.
+    Each judge has three lists: failures, the largest distances from the label, and the largest
+    changes. The first of each list come first, then the second of each, and so on. The verdicts on
+    no list follow in their order.
 
     Args:
-        verdicts: a row each: the number of its judge, whether it failed, its distance from the label, and its change
-            in the debate. Each judge, on each aspect, has its share of the page.
+        verdicts: rows with the number of the verdict's judge, whether it failed, its distance from
+            the label, and its change in the debate. Each judge has its share of the page on each
+            aspect.
 
     >>> gaps = (0.1, 0.1, 0.1, 0.9, 0)
     >>> worth_reading(np.array([(0, place == 2, gap, 0) for place, gap in enumerate(gaps)])).tolist()
@@ -255,30 +282,37 @@ def worth_reading(verdicts: NDArray[np.float64]) -> NDArray[np.intp]:
     for judge in np.unique(verdicts[:, 0]):
         rows = np.flatnonzero(verdicts[:, 0] == judge)
         for column in verdicts[rows, 1:].T:
-            # Stable, so that equals stay in their order.
+            # Stable, so that equal verdicts stay in their order.
             listed = rows[np.argsort(-column, kind="stable")[: int((column > 0).sum())]]
             turn[listed] = np.minimum(turn[listed], np.arange(len(listed)))
     return np.argsort(turn, kind="stable")
 
 
 def error(fields: Mapping[str, Any], scale: float | None) -> dict[str, float | None]:
-    """Compute the absolute error of a verdict: ``distance`` in points, and ``gap`` as a share of the scale.
+    """Compute the absolute error of a verdict: ``distance`` in points, ``gap`` as a scale share.
 
-    In comparisons ``gap`` is 0 for the same winner, 0.5 if one of the two is a tie, and 1 for the other winner.
+    In comparisons ``gap`` is 0 for the same winner, 0.5 if one of the two is a tie, and 1 for the
+    other winner.
     """
-    human, winner, score = fields["human"], fields["winner"], fields["score"]
+    human = fields["human"]
+    winner = fields["winner"]
+    score = fields["score"]
     distance = gap = None
     if fields["status"] != "failed" and isinstance(human, str):
         gap = 0.0 if winner == human else 0.5 if "tie" in (winner, human) else 1.0
     elif fields["status"] != "failed" and human is not None and score is not None:
-        # Rounded: differences of floats such as 0.30000000000000004 would make the index longer for nothing.
+        # Rounded, because differences of floats such as 0.30000000000000004 would lengthen the
+        # index.
         distance = round(abs(score - human), 6)
         gap = round(distance / scale, 6) if scale else distance
     return {"distance": distance, "gap": gap}
 
 
 def moved(fields: Mapping[str, Any]) -> float | None:
-    """Compute the absolute change from first to last score; in comparisons, of the difference of the two scores."""
+    """Compute the absolute change from the first to the last score.
+
+    In comparisons, this is the change of the difference of the two scores.
+    """
     path = fields["score_by_round"]
     return None if len(path) < 2 else round(abs(_gap(path[-1]) - _gap(path[0])), 6)
 
@@ -288,7 +322,7 @@ def _gap(score: float | Sequence[float]) -> float:
 
 
 def run_folders(folders: Iterable[tuple[Path, Mapping[str, Any]]]) -> list[ReportedRun]:
-    """Give each run a name: the last part of its folder, or the whole path if others end alike.
+    """Name each run by the last part of its folder, or by the whole path if others end alike.
 
     >>> [run.name for run in run_folders([(Path("a/tc"), {}), (Path("b/tc"), {}), (Path("fe"), {})])]
     ['a/tc', 'b/tc', 'fe']
@@ -302,19 +336,20 @@ def run_folders(folders: Iterable[tuple[Path, Mapping[str, Any]]]) -> list[Repor
 
 
 def dataset_of(manifest: Mapping[str, Any]) -> Dataset | str:
-    """Load the dataset of a run again, or say in a sentence for readers why that is impossible."""
+    """Load the dataset of a run again, or return a sentence for readers with the reason why not."""
     data = manifest.get("data") or {}
-    name, location = data.get("name"), data.get("location")
+    name = data.get("name")
+    location = data.get("location")
     if not name or not location:
         return "The texts are not shown: the run did not record where its data was."
     where = Path(location)
     why = "has changed since the run"
-    # Bundled data has no path of its own.
+    # Bundled data has no path.
     if name not in ("demo", "demo-pairs") and not where.exists():
         why = "is no longer where the run read it"
     else:
         try:
-            dataset = load_again(name, location, data.get("columns"))
+            dataset = load_again(data)
             if dataset.digest == data.get("digest"):
                 return dataset
         except (JurygraphError, OSError):
@@ -323,25 +358,28 @@ def dataset_of(manifest: Mapping[str, Any]) -> Dataset | str:
 
 
 FULL = 1 << 18
-"""The size of a block in bytes of JSON: small enough to unpack at once, large enough to compress well."""
+"""The size of a block in bytes of JSON.
+
+A small block is unpacked at once, and a large one compresses well.
+"""
 
 
 class Position(NamedTuple):
-    """Says where something is stored: the number of the block, and the index in it."""
+    """The place of a stored value: the number of the block, and the index in it."""
 
     block: int
     place: int
 
 
 class Block(NamedTuple):
-    """Holds a compressed block, as text that HTML can hold."""
+    """A compressed block, as text for HTML."""
 
     id: str
     text: str
 
 
 def as_json(value: Any) -> bytes:
-    """Write JSON in UTF-8; a lone surrogate, which UTF-8 cannot hold, becomes a question mark.
+    """Write JSON in UTF-8, with a question mark for each lone surrogate.
 
     >>> as_json({"said": "\\ud83d!"})
     b'{"said":"?!"}'
@@ -355,7 +393,7 @@ def as_json(value: Any) -> bytes:
 
 
 def for_script(value: Any) -> str:
-    """Write JSON that a ``script`` element can hold: nothing in it ends the element or begins a comment.
+    """Write JSON for a ``script`` element, without text that ends the element or begins a comment.
 
     >>> for_script("</script>")
     '"\\\\u003c/script>"'
@@ -364,47 +402,54 @@ def for_script(value: Any) -> str:
 
 
 class Packer:
-    """Packs values into blocks. Take the block after each value, and the last one at the end.
+    """Pack values into blocks. Take the block after each value, and the last one at the end.
 
     Args:
-        prefix: of the blocks' ids.
-        shared: whether the values of a block refer to texts by their number (``share``), so that each is stored once.
+        prefix: the beginning of the blocks' ids.
+        shared: whether the values of a block refer to texts by number (``share``), so that each
+            text is stored once.
 
     Attributes:
-        count: blocks so far.
-        characters: those of all shared texts so far.
+        count: the number of blocks so far.
+        characters: the number of characters of all shared texts so far.
     """
 
     def __init__(self, prefix: str, shared: bool = False) -> None:
         self.count = self.characters = 0
-        self._prefix, self._shared = prefix, shared
+        self._prefix = prefix
+        self._shared = shared
         self._values: list[bytes] = []
         self._texts: dict[str, int] = {}
         self._size = 0
 
     def share(self, text: str) -> int:
-        """Add a text to the current block, unless it is there already; return its number."""
+        """Add a text to the current block, unless it is already there, and return its number."""
         if text not in self._texts:
             self._size += len(text)
             self.characters += len(text)
         return self._texts.setdefault(text, len(self._texts))
 
     def add(self, value: Any) -> Position:
-        """Add a value and return where it is stored."""
+        """Add a value, and return its place."""
         self._values.append(as_json(value))
         self._size += len(self._values[-1])
         return Position(self.count, len(self._values) - 1)
 
     def take(self, last: bool = False) -> list[Block]:
-        """Return the current block and begin a new one; none before it is full, or if the last one holds nothing."""
+        """Return the current block and begin a new one.
+
+        Return ``None`` before the block is full, or if the last one is empty.
+        """
         if not self._values or (self._size < FULL and not last):
             return []
         content = b"[" + b",".join(self._values) + b"]"
         if self._shared:
             content = b'{"items":' + content + b',"strings":' + as_json(list(self._texts)) + b"}"
-        # Without a time stamp, equal content gives equal text and the page can be compared with an older one.
+        # Without a time stamp, equal content gives equal text, so pages can be compared.
         packed = base64.b64encode(gzip.compress(content, compresslevel=6, mtime=0)).decode("ascii")
         block = Block(f"{self._prefix}{self.count}", packed)
         self.count += 1
-        self._values, self._texts, self._size = [], {}, 0
+        self._values = []
+        self._texts = {}
+        self._size = 0
         return [block]

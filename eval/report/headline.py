@@ -1,366 +1,446 @@
-"""Write the answer of some runs in sentences: which judge agrees best, by how much, how sure that is, and what else.
+"""Write the headline of a report, its evidence, and a sentence that a paper may quote.
 
-The same sentences end ``run`` and head ``report`` and its page. What they may claim is shown, with judges of a known
-kind, in docs/promises.md.
+The same sentences end ``run``, ``try`` and ``sweep`` and begin ``report`` and its page.
+docs/promises.md shows the sentences for simulated judges.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 
-from ..analysis import Study
-from ..analysis.judges import Judge, Subject
-from ..analysis.leaderboard import NOT_BY_ALL, LeaderboardEntry
-from ..analysis.leanings import Leaning
+from ..analysis.judges import Judge
+from ..results.agreement import Agreement
 from ..statistics.metrics import METRICS
-from ..statistics.resampling import FEWEST_CLUSTERS
-from ..tables import Column
-from ..tables.grid import in_words, money, printable, written
-from .labels import MEASURES, TEXTS, labels_of
-from .ranked_dataset import MANY, LeadOverRunnerUp, RankedDataset, capital, named, ranked_datasets, value
+from ..statistics.resampling import FEWEST_CLUSTERS, Statistic, is_few
+from ..statistics.sample import POWER
+from ..tables.grid import Column, written
+from .answer import Answer, Outcome, answer_of, too_few
+from .labels import MEASURES
+from .ranked_dataset import LeadOverRunnerUp, RankedDataset, capital, named, symbol_of
 
-_MISSING = 0.01
-"""From this share of rows on that a judge has no verdict on, a sentence says so."""
-_OFTEN = 0.1
-"""From this share of judgements on that carry a warning of one kind, a sentence says so."""
-_SHIFT = 0.1
-"""From this part of the scale on a shift of level is spoken of."""
+DIGITS = 2
+"""Decimals of a figure on the first screen; tables have three."""
+_SMALL = 0.01
+"""Below this value, a difference is written with one more decimal."""
+NOTHING_LOST = 0.01
+"""Up to this share of rows without a verdict of some judge, the evidence does not count them."""
 _FEW = 2
-"""So many judges, or aspects, a sentence names of many; it counts the others."""
-
-
-def headline(study: Study) -> str:
-    """Write the answer: a line with a claim for each dataset, no stronger than the tests of the comparison allow."""
-    claims = [(dataset, claim(dataset)) for dataset in ranked_datasets(study)]
-    if len(claims) == 1:
-        # With a capital, unless it begins with a judge's name.
-        text, names = claims[0][1], tuple(judge.label for judge in study.judges)
-        return printable(text if text.startswith(names) else capital(text))
-    return "\n".join(printable(f"{dataset.name}: {text}") for dataset, text in claims)
-
-
-def answers(study: Study, full: bool = False) -> Iterator[str]:
-    """Write for each dataset the figures behind its claim, and what the claim does not say of its judges.
-
-    Args:
-        study: whose answer it is.
-        full: whether to write all of it of every judge and aspect; else what there is much of is counted.
-    """
-    datasets = ranked_datasets(study)
-    for dataset in datasets:
-        where = f"On {dataset.name}: " if len(datasets) > 1 else ""
-        if sentences := " ".join(f"{sentence}." for sentence in remarks(dataset, full)):
-            yield printable(where + sentences)
-
-
-def subtitle(study: Study) -> str:
-    """Write what the report covers: datasets, judges, verdicts."""
-    judges = len({judge.label for judge in study.judges})
-    data = ", ".join(dict.fromkeys(subject.data for subject in study.subjects)) or "nothing judged"
-    verdicts = sum(judge.judged for judge in study.judges)
-    failed = sum(judge.failed for judge in study.judges)
-    missing = f", {failed:,} failed" if failed else ""
-    return f"{data} · {judges} {'judge' if judges == 1 else 'judges'} · {verdicts:,} verdicts{missing}"
+"""The maximum number of aspects that a sentence names; it counts the others."""
 
 
 def claim(dataset: RankedDataset) -> str:
-    """Write what can be said of the judge that ranks first, or why nothing can."""
-    if not dataset.ranked:
-        constant = [judge for judge in dataset.judges if dataset.constant(judge)]
-        # Where labels are all alike, too, that a judge says the same of every item speaks neither for nor against it.
-        if not constant or not dataset.labels_differ:
-            reasons = dataset.unmeasured or ["no judge has a figure on every aspect"]
-            more = len(reasons) - _FEW
-            and_others = f"; nor have {more} more aspects" if more > 0 else ""
-            labels = "synthetic" if dataset.subjects[0].labels == "construction" else "human"
-            why = "; ".join(reasons[:_FEW])
-            return f"no judge can be compared with {labels} labels here: {why}{and_others}"
-        says = "says" if len(constant) == 1 else "say"
-        return f"no judge agrees with {dataset.whom}: {named(constant)} always {says} the same"
-    best, *others = dataset.ranked
-    figure, measure = dataset.figure(best), MEASURES[dataset.measure]
-    leads = [dataset.lead(best, other) for other in others]
-    # Judges that give whole groups one score may have few groups in common, and another order in these.
-    unsure = any(lead and lead.difference.low is None for lead in leads[:1])
-    if figure.low is None or unsure or any(lead and lead.few for lead in leads):
-        return _without_claim(dataset)
-    sure = [judge for judge in dataset.ranked if dataset.beats_chance(judge)]
-    if best not in sure:
-        return _chancy(dataset, sure)
-    if not others:
-        figures = f"{measure} {_figure(dataset, best)}"
-        return f"{best.label} {_agrees(dataset)} significantly better than chance: {figures}"
-    return _contradiction(dataset) or _lead(dataset)
+    """Write the headline in one of a few shapes: at most twelve words, without numbers."""
+    answer = answer_of(dataset)
+    whom = dataset.whom
+    match answer.outcome:
+        case Outcome.BEST:
+            text = _best_claim(answer, whom)
+        case Outcome.UNCLEAR | Outcome.TWO_ABILITIES:
+            first, second = answer.judges
+            text = f"No clear winner between {first.label} and {second.label}"
+        case Outcome.AGREES:
+            text = f"{answer.judges[0].label} agrees with {whom}"
+        case Outcome.IDENTICAL:
+            text = f"{named(answer.judges)} gave identical verdicts"
+        case Outcome.NONE:
+            text = f"No judge agrees with {whom}"
+        case Outcome.CONSTANT:
+            text = _constant_claim(dataset, answer.judges)
+        case Outcome.TOO_FEW:
+            text = _too_few_claim(dataset, answer)
+        case Outcome.UNMEASURED:
+            text = "Agreement cannot be computed here"
+            if not any(judge.judged for judge in dataset.judges):
+                text = "Every judgement failed" if _failed(dataset) else "Nothing was judged yet"
+    return text
 
 
-def _chancy(dataset: RankedDataset, sure: Sequence[Judge]) -> str:
-    """Write that the judge that ranks first cannot be told from chance, and which one can."""
-    best, measure = dataset.ranked[0], MEASURES[dataset.measure]
-    figures = _figure(dataset, best)
-    if not sure:
-        why = f"the highest {measure} is {figures}, of {best.label}"
-        if not dataset.compares and (dataset.figure(best).high or 0.0) < 0:
-            why += ", significantly below 0, as where a low label means good"
-        return f"no judge agrees with {dataset.whom} significantly better than chance: {why}"
-    highest = f"the highest {measure}, {figures} of {best.label}, cannot be told from chance"
-    can = f"that of {sure[0].label}, {_figure(dataset, sure[0])}, can"
-    return f"no judge can be said to agree best with {dataset.whom}: {highest}; {can}"
+def _best_claim(answer: Answer, whom: str) -> str:
+    best, *same = answer.judges[:-1]
+    if same:
+        return f"{named([best, *same])}, with identical verdicts, agree best with {whom}"
+    return f"{best.label} agrees best with {whom}"
 
 
-def _agrees(dataset: RankedDataset, most: bool = False) -> str:
-    """Write that a judge agrees: a correlation tells of order alone, an accuracy of each verdict."""
-    if dataset.compares:
-        return f"agrees {'best ' if most else ''}with {dataset.whom}"
-    return f"ranks {'most ' if most else ''}like {dataset.whom}"
+def _failed(dataset: RankedDataset) -> bool:
+    return any(judge.failed for judge in dataset.judges)
+
+
+def _constant_claim(dataset: RankedDataset, judges: Sequence[Judge]) -> str:
+    verdicts = {entry.always for judge in judges for entry in dataset.entries(judge)}
+    if len(judges) == 1 and dataset.compares:
+        return f"{judges[0].label} gave every comparison the same verdict"
+    if len(judges) == 1 and len(verdicts) == 1:
+        return f"{judges[0].label} gave every item {next(iter(verdicts)):g}, so its agreement cannot be computed"
+    if len(judges) == 1:
+        return f"{judges[0].label} gave every item of an aspect one verdict"
+    return f"Agreement cannot be computed: {named(judges)} gave constant verdicts"
+
+
+def _without_variation(dataset: RankedDataset, answer: Answer) -> list[tuple[Judge, Agreement]]:
+    """Return the judges without an interval because most verdicts or labels are the same."""
+    if too_few(dataset) or METRICS[dataset.measure].unit != "rows" or len(dataset.subjects) > 1:
+        return []
+    return [
+        (judge, agreement)
+        for judge in answer.judges
+        for agreement in dataset.agreements(judge)
+        if is_few(agreement.effective) and not is_few(agreement.units)
+    ]
+
+
+def _too_few_claim(dataset: RankedDataset, answer: Answer) -> str:
+    if _without_variation(dataset, answer):
+        if len(answer.judges) > 1:
+            return "Verdicts or labels vary too little to say which judge is better"
+        return f"Verdicts or labels vary too little to judge {answer.judges[0].label}"
+    if too_few(dataset):
+        scarce = dataset.cluster_name
+    elif METRICS[dataset.measure].unit == "systems":
+        scarce = "systems"
+    elif METRICS[dataset.measure].within:
+        scarce = "shared groups"
+    else:
+        scarce = "shared items"
+    if len(answer.judges) > 1:
+        return f"Too few {scarce} to say which judge is better"
+    return f"Too few {scarce} to say whether {answer.judges[0].label} agrees with {dataset.whom}"
+
+
+def evidence(dataset: RankedDataset) -> str:
+    """Write the evidence: metric, values, difference, units, and how many units are needed."""
+    answer = answer_of(dataset)
+    match answer.outcome:
+        case Outcome.BEST | Outcome.UNCLEAR:
+            text = _evidence_of_two(dataset, answer)
+        case Outcome.TWO_ABILITIES:
+            text = f"{_abilities(dataset, answer)} {_evidence_of_two(dataset, answer)}"
+        case Outcome.AGREES | Outcome.IDENTICAL:
+            judge = answer.judges[0]
+            chance = dataset.chance(judge)
+            p = (
+                f", p {p_in_words(chance.adjusted)} against chance"
+                if chance and chance.adjusted is not None
+                else ""
+            )
+            text = f"{_figure(dataset, judge)}{_over(dataset)}{p}.{kappa_of(dataset, judge)}"
+        case Outcome.NONE:
+            text = _evidence_of_chance(dataset, answer.judges[0])
+        case Outcome.CONSTANT:
+            text = f"{_rows_of(dataset)}The labels differ and the verdicts do not."
+        case Outcome.TOO_FEW:
+            text = _evidence_of_few(dataset, answer)
+        case Outcome.UNMEASURED:
+            text = _why_unmeasured(dataset) if any(judge.judged for judge in dataset.judges) else ""
+    return text
+
+
+def _abilities(dataset: RankedDataset, answer: Answer) -> str:
+    first, second = answer.judges
+    items, groups = (first, second) if METRICS[dataset.measure].within else (second, first)
+    return f"{groups.label} separates groups better, {items.label} separates the items of a group better."
+
+
+def _evidence_of_two(dataset: RankedDataset, answer: Answer) -> str:
+    # If judges have identical verdicts, the last judge named is the first that differs.
+    first = answer.judges[0]
+    second = answer.judges[-1]
+    text = _two_figures(dataset, first, second)
+    text += f"; {_difference(dataset, answer.lead)}" if answer.lead else "; no row in common"
+    text = f"{text}."
+    if answer.against is not None:
+        companion = METRICS[dataset.measure].companion or ""
+        text += f" By {MEASURES[companion]} {second.label} is ahead: {_difference(dataset, answer.against)}."
+    if answer.outcome is Outcome.UNCLEAR and not dataset.beats_chance(first):
+        text += f" {first.label} is {_against_chance(dataset, first)}"
+        text += f"; {second.label} is better than chance." if dataset.beats_chance(second) else "."
+    if answer.outcome is Outcome.UNCLEAR and answer.against is None:
+        text += _needed(dataset, answer.lead, "to separate them")
+    others = len(dataset.ranked) - len(answer.judges)
+    if answer.outcome is Outcome.BEST and others > 0:
+        more = "1 other judge is" if others == 1 else f"{others} other judges are"
+        text += f" {more} further behind."
+    return text + kappa_of(dataset, first)
+
+
+def _two_figures(dataset: RankedDataset, first: Judge, second: Judge) -> str:
+    metric, (one, other) = (
+        dataset.symbol,
+        (_value(dataset.figure(judge)) for judge in (first, second)),
+    )
+    return f"{metric} {one} ({first.label}) against {other} ({second.label}){_over(dataset)}"
+
+
+def _difference(dataset: RankedDataset, lead: LeadOverRunnerUp) -> str:
+    """Write a difference with its interval and its p-value."""
+    apart = lead.difference
+    # Two decimals would hide the sign of a very small difference.
+    digits = DIGITS if abs(apart.value or 0.0) >= _SMALL else DIGITS + 1
+    text = f"difference {_value(apart, digits)}{_interval(dataset, apart, digits)}"
+    return f"{text}, p {p_in_words(lead.p)}" if lead.p is not None else text
+
+
+def _evidence_of_chance(dataset: RankedDataset, best: Judge) -> str:
+    chance = dataset.chance(best)
+    figure = dataset.own_figure(best)
+    highest = f", the highest of {len(dataset.ranked)} judges" if len(dataset.ranked) > 1 else ""
+    text = f"{dataset.symbol} {_value(figure)} ({best.label}{highest}){_interval(dataset, figure)}{_over(dataset)}"
+    tested = METRICS[dataset.measure].against_chance
+    if chance and tested != dataset.measure:
+        text += f"; {symbol_of(tested)} {_value(chance.tested)}{_interval(dataset, chance.tested)}"
+    return f"{text}: {_against_chance(dataset, best)}."
+
+
+def _against_chance(dataset: RankedDataset, judge: Judge) -> str:
+    """Write that a judge is not better than chance, with the p-value if it is known."""
+    chance = dataset.chance(judge)
+    if chance is None or chance.adjusted is None:
+        return "not better than chance"
+    tested = sum(
+        1 for other in dataset.judges if (of := dataset.chance(other)) and of.p is not None
+    )
+    adjusted = f", Holm-adjusted over {tested} judges" if tested > 1 else ""
+    p = f"(p {p_in_words(chance.adjusted)}{adjusted})"
+    if is_below_chance(dataset, judge):
+        return f"significantly below chance {p}, as where a low label means good"
+    return f"not significantly better than chance {p}"
+
+
+def is_below_chance(dataset: RankedDataset, judge: Judge) -> bool:
+    """Whether a judge's scores contradict the labels significantly."""
+    chance = dataset.chance(judge)
+    return chance is not None and not dataset.compares and (chance.tested.high or 0.0) < 0
+
+
+def _evidence_of_few(dataset: RankedDataset, answer: Answer) -> str:
+    if uneven := _without_variation(dataset, answer):
+        own = ", ".join(
+            f"{judge.label} {_value(dataset.own_figure(judge))}" for judge in answer.judges
+        )
+        counts = "; ".join(
+            f"for {judge.label}, {of.units:,} {dataset.cluster_name} count as {of.effective:.1f}"
+            for judge, of in uneven
+        )
+        return f"{dataset.symbol}: {own}. Most verdicts or labels are the same: {counts}."
+    of_systems = METRICS[dataset.measure].unit == "systems"
+    alone = len(dataset.subjects) > 1 or len(answer.judges) < 2
+    if not too_few(dataset) and not alone and not of_systems:
+        return _evidence_without_overlap(dataset, answer)
+    figures = [f"{judge.label} {_value(dataset.figure(judge))}" for judge in answer.judges]
+    text = f"{dataset.symbol}: {', '.join(figures)}{_over(dataset)}."
+    if of_systems:
+        return f"{text} Metrics over systems have no interval, because none is reliable."
+    if too_few(dataset):
+        lead = answer.lead if len(answer.judges) > 1 else None
+        needed = max(FEWEST_CLUSTERS, lead.needed if lead and lead.needed else 0)
+        are = f"{_rounded(needed)} {dataset.cluster_name}"
+        purpose = " to separate them" if len(answer.judges) > 1 else ""
+        return f"{text} At least {are} would be needed{purpose}."
+    if len(dataset.subjects) > 1:
+        return f"{text} No interval of the mean: the aspects are labelled on different items."
+    return f"{text} The agreement has no interval."
+
+
+def _evidence_without_overlap(dataset: RankedDataset, answer: Answer) -> str:
+    """Write how judges agree on their own items, because they share too few."""
+    figures = []
+    for judge in answer.judges:
+        chance = dataset.chance(judge)
+        rows = (
+            f" over {chance.rows:,} {dataset.unit(chance.rows)}" if chance and chance.rows else ""
+        )
+        figures.append(f"{judge.label} {_value(dataset.own_figure(judge))}{rows}")
+    shared = (
+        "groups in which both rank the items"
+        if METRICS[dataset.measure].within
+        else f"{dataset.unit(2)}"
+    )
+    return f"{dataset.symbol} on each judge's own: {', '.join(figures)}. The judges share too few {shared}."
+
+
+def _why_unmeasured(dataset: RankedDataset) -> str:
+    reasons = dataset.unmeasured or ["No judge has a figure on every aspect"]
+    more = len(reasons) - _FEW
+    others = f" The same holds for {more} more aspects." if more > 0 else ""
+    return f"{'. '.join(reasons[:_FEW])}.{others}"
+
+
+def quotable(dataset: RankedDataset) -> str:
+    """Write a sentence that a paper may quote; empty if there is nothing to report."""
+    answer = answer_of(dataset)
+    match answer.outcome:
+        case Outcome.BEST:
+            text = _quoted_lead(dataset, answer)
+        case Outcome.UNCLEAR | Outcome.TWO_ABILITIES:
+            text = _quoted_tie(dataset, answer)
+        case Outcome.AGREES | Outcome.IDENTICAL:
+            text = _quoted_agreement(dataset, answer)
+        case Outcome.NONE:
+            text = _quoted_chance(dataset, answer.judges[0])
+        case Outcome.CONSTANT:
+            text = f"{named(answer.judges)} gave every item the same verdict"
+        case Outcome.TOO_FEW | Outcome.UNMEASURED:
+            return ""
+    return f"On {dataset.sample_in_words}, {text}."
+
+
+def _quoted_lead(dataset: RankedDataset, answer: Answer) -> str:
+    best = answer.judges[0]
+    other = answer.judges[-1]
+    best_ones = answer.judges[:-1]
+    others = len(dataset.ranked) - len(best_ones)
+    several = others > 1
+    who = best.label if len(best_ones) == 1 else f"{named(best_ones)}, with identical verdicts,"
+    than = f"any of the {others} other judges" if several else other.label
+    next_best = f"{other.label}, the next best" if several else other.label
+    figures = _figures_to_quote(dataset, best, other, next_best, answer.lead)
+    return f"{who} agreed better with {dataset.whose_labels} than {than} ({figures})"
+
+
+def _quoted_tie(dataset: RankedDataset, answer: Answer) -> str:
+    first, second = answer.judges
+    figures = _figures_to_quote(dataset, first, second, second.label, answer.lead)
+    pair = f"{first.label} and {second.label}"
+    if answer.against is not None:
+        companion = MEASURES[METRICS[dataset.measure].companion or ""]
+        other_way = f"by {companion}, {_difference(dataset, answer.against)} the other way"
+        return f"the order of {pair} depends on the metric ({figures}; {other_way})"
+    if answer.lead is not None and answer.lead.holds:
+        chance = f"{first.label} was {_against_chance(dataset, first)}"
+        return f"{first.label} agreed better with {dataset.whose_labels} than {second.label} ({figures}), but {chance}"
+    return f"{pair} did not differ significantly in their agreement with {dataset.whose_labels} ({figures})"
+
+
+def _quoted_agreement(dataset: RankedDataset, answer: Answer) -> str:
+    judge = answer.judges[0]
+    chance = dataset.chance(judge)
+    figure = dataset.figure(judge)
+    p = f", p {p_in_words(chance.adjusted)}" if chance and chance.adjusted is not None else ""
+    same = " with identical verdicts" if answer.outcome is Outcome.IDENTICAL else ""
+    who = f"{named(answer.judges)}{same}"
+    metric = f"{MEASURES[dataset.measure]} {_value(figure)}{_interval(dataset, figure)}{p}"
+    return f"{who} agreed with {dataset.whose_labels} better than chance ({metric})"
+
+
+def _quoted_chance(dataset: RankedDataset, best: Judge) -> str:
+    figure = dataset.own_figure(best)
+    metric = f"{MEASURES[dataset.measure]} {_value(figure)}{_interval(dataset, figure)}"
+    if is_below_chance(dataset, best):
+        return f"the scores of {best.label} went against those of {dataset.whose_labels} ({metric})"
+    if len(dataset.judges) == 1:
+        return f"{best.label} did not agree with {dataset.whose_labels} significantly better than chance ({metric})"
+    which = f"highest {metric}, {best.label}"
+    return f"no judge agreed with {dataset.whose_labels} significantly better than chance ({which})"
+
+
+def _figures_to_quote(
+    dataset: RankedDataset, first: Judge, second: Judge, name: str, lead: LeadOverRunnerUp | None
+) -> str:
+    """Write both figures with their intervals, and the difference."""
+    one = dataset.figure(first)
+    other = dataset.figure(second)
+    metric = MEASURES[dataset.measure]
+    figures = f"{metric} {_value(one)}{_interval(dataset, one)}"
+    figures += f", against {_value(other)}{_interval(dataset, other)} for {name}"
+    adjusted = ", Holm-adjusted" if lead and lead.p is not None and len(dataset.ranked) > 2 else ""
+    return f"{figures}; {_difference(dataset, lead)}{adjusted}" if lead else figures
 
 
 def _figure(dataset: RankedDataset, judge: Judge) -> str:
-    """Write what a judge is ranked by, of preferences with kappa beside it."""
-    beside = dataset.companion(judge, "kappa") if dataset.compares else None
-    return f"{in_words(dataset.figure(judge))}{f' (kappa {in_words(beside)})' if beside else ''}"
+    figure = dataset.figure(judge)
+    return f"{dataset.symbol} {_value(figure)}{_interval(dataset, figure)}"
 
 
-def _without_claim(dataset: RankedDataset) -> str:
-    """Write the figures of too few clusters, without a claim, and how many would settle which judge is better."""
-    best, *others = dataset.ranked
-    clusters, measure = dataset.clusters(best), MEASURES[dataset.measure]
-    if clusters is not None and clusters < FEWEST_CLUSTERS:
-        noun = dataset.cluster_name
-        of = f"1 {noun[:-1]} is" if clusters == 1 else f"{clusters} {noun} are"
-        why = f"{of} too few to claim anything"
-    elif dataset.figure(best).low is not None:
-        scarce = "groups in which all rank the items" if METRICS[dataset.measure].within else "rows in common"
-        why = f"the judges have too few {scarce} to claim anything"
-    elif len(dataset.subjects) > 1:
-        why = "aspects with labels on different items have no interval of their average"
-    else:
-        why = "nothing can be claimed without an interval"
-    figures = [f"{of.label}'s {measure} is {value(dataset.figure(of))}" for of in dataset.ranked[:MANY]]
-    needed = dataset.lead(best, others[0]) if others else None
-    # Of groups in common nobody can say how many more groups would bring.
-    would = _would_tell(dataset, needed, ", at this difference") if (clusters or 0) < FEWEST_CLUSTERS else ""
-    return f"{why}: {'; '.join(figures)}{would}"
-
-
-def _would_tell(dataset: RankedDataset, lead: LeadOverRunnerUp | None, more: str = "") -> str:
-    # So many may be there already, and not tell: those in which a judge gives all items one score do not count.
-    if lead is None or lead.needed is None or lead.needed <= (dataset.clusters(dataset.ranked[0]) or 0):
-        return ""
-    # It is known roughly: two digits of it.
-    return f"; about {float(f'{lead.needed:.2g}'):,.0f} {dataset.cluster_name} would tell the two apart{more}"
-
-
-def _contradiction(dataset: RankedDataset) -> str:
-    """Write what the companion of the metric says against its order; empty where it says nothing.
-
-    It does where another judge agrees significantly better than the first by the companion: kappa beside accuracy,
-    groups beside rows.
-    """
-    best, companion = dataset.ranked[0], METRICS[dataset.measure].companion
-    if companion is None:
-        return ""
-    leads = [(other, dataset.lead(other, best, companion)) for other in dataset.ranked[1:]]
-    against = [(other, lead) for other, lead in leads if lead and lead.holds]
-    if not against:
-        return ""
-    # The one whose lead by the companion is the largest.
-    rival, lead = max(against, key=lambda pair: pair[1].difference.value or 0.0)
-    own = dataset.lead(best, rival)
-    figures = f"by {MEASURES[dataset.measure]} {best.label} is ahead{_by(own)}"
-    figures += f", by {MEASURES[companion]} {rival.label}{_by(lead)}"
-    if dataset.compares or own is None or not own.holds:
-        return f"{best.label} ranks first by {MEASURES[dataset.measure]}, but not by {MEASURES[companion]}: {figures}"
-    # Both orders are significant: they measure two abilities.
-    within, over = (best, rival) if METRICS[dataset.measure].within else (rival, best)
-    return f"{over.label} ranks sources, {within.label} ranks the candidates of a source: {figures}"
-
-
-def _lead(dataset: RankedDataset) -> str:
-    """Write what the lead of the first of several judges comes to."""
-    best = dataset.ranked[0]
-    same = dataset.same_as(best)
-    who = " and ".join([best.label, *(judge.label for judge in same)])
-    others = [judge for judge in dataset.ranked[1:] if judge not in same]
-    measure, figure = MEASURES[dataset.measure], _figure(dataset, best)
-    if not others:
-        agree = f"each {_agrees(dataset)} significantly better than chance, {measure} {figure}"
-        return f"{who} give the same verdict on every row, so there is no difference: {agree}"
-    alike = ", which give the same verdict on every row," if same else ""
-    leads = [(other, dataset.lead(best, other)) for other in others]
-    open_to = [other for other, lead in leads if lead is None or not lead.holds]
-    (second, lead), *_ = leads
-    over = _by(lead, second.label)
-    if not open_to:
-        agree = _agrees(dataset, most=True)
-        if same:
-            agree = agree.replace("ranks", "rank", 1).replace("agrees", "agree", 1)
-        return f"{who}{alike} {agree}: {measure} {figure},{over}"
-    ranks = f"{who}{alike} {'rank' if same else 'ranks'} first by {measure}, {figure}"
-    if second in open_to:
-        return f"{ranks}, and that may be chance:{over}{_would_tell(dataset, lead)}"
-    return f"{ranks},{over}; but {named(open_to)} may be as good"
-
-
-def _by(lead: LeadOverRunnerUp | None, above: str = "") -> str:
-    """Write a lead with its interval and how sure it is, after a space."""
-    if lead is None:
-        return f" without a row in common{above and f' with {above}'}"
-    by = f" {in_words(lead.difference)}{above and f' above {above}'}"
-    if above and (lead.difference.value or 0.0) < 0:
-        # Each judge's own figure is of all groups that it ranks; a difference is of those that both rank.
-        by = f" {in_words(lead.difference.times(-1))} below {above} in the groups that both rank"
-    if lead.p is None:
-        return f"{by} (no p-value)"
-    p = written(lead.p, Column("p", form="p")).text
-    return f"{by} (Holm-adjusted p {p if p.startswith('<') else f'= {p}'})"
-
-
-def remarks(dataset: RankedDataset, full: bool = False) -> Iterator[str]:
-    """Yield sentences on the figures, on rows and judges left out, on how judges lean, and on the cost.
-
-    Args:
-        dataset: whose judges they are.
-        full: whether to name every judge and aspect that a remark holds for.
-    """
-    if dataset.ranked:
-        yield _sure(dataset)
-        yield from _folded(dataset.unmeasured, "aspects have no figure", full)
-    else:
-        yield "`report --table agreement` says how many rows were used, and why others were left out"
-    yield from _folded(_lacking(dataset), "judges have no verdict on some rows, as the notes say", full)
-    yield from _folded(_unranked(dataset), "judges are not ranked: they have too few labelled rows", full)
-    yield from _folded(_constant(dataset, full), "judges give the same verdict on every item", full)
-    yield from _folded(_unhealthy(dataset), "judges did not work as intended", full)
-    yield from _alike(dataset)
-    for way, texts in TEXTS["leanings"].items():
-        yield from _folded(_leaning(dataset, way, full), texts["others"].format(whom=dataset.whom), full)
-    if dataset.ranked and (usage := dataset.ranked[0].usage).calls_each is not None:
-        cost = "at unknown cost" if usage.cost_each is None else f"and costs {money(usage.cost_each)}"
-        yield f"A judgement of {dataset.ranked[0].label} takes {usage.calls_each:.1f} calls {cost}"
-
-
-def _sure(dataset: RankedDataset) -> str:
-    best, measure = dataset.ranked[0], MEASURES[dataset.measure]
-    of = f"{capital(measure)} of {best.label} with {labels_of(dataset.subjects[0])}: {in_words(dataset.figure(best))}"
-    if len(dataset.subjects) > 1:
-        return f"{of}, the mean over {len(dataset.subjects)} aspects"
-    rows, clusters = dataset.rows(best), dataset.clusters(best)
-    where = f" over {rows:,} rows" if rows else ""
-    grouped = clusters is not None and dataset.cluster_name == "groups"
-    plural = "group" if clusters == 1 else "groups"
+def companion_of(dataset: RankedDataset, judge: Judge) -> str:
+    """Write the companion metric of a judge as a sentence; empty without one."""
     name = METRICS[dataset.measure].companion
-    beside = dataset.companion(best, name)
-    also = f"; {MEASURES[name]} {in_words(beside)}" if name and beside else ""
-    return f"{of}{where}{f' in {clusters:,} {plural}' if grouped else ''}{also}"
+    beside = dataset.companion(judge, name)
+    if name is None or beside is None:
+        return ""
+    return (
+        f"{capital(MEASURES[name])} of {judge.label}: {_value(beside)}{_interval(dataset, beside)}."
+    )
 
 
-def _folded(of_judges: Iterable[str], what: str, full: bool) -> Iterator[str]:
-    """Yield sentences, each on a judge; of many the first, and how many more there are that it holds for."""
-    sentences = list(of_judges)
-    shown = len(sentences) if full or len(sentences) <= _FEW + 1 else _FEW
-    yield from sentences[:shown]
-    if more := len(sentences) - shown:
-        yield f"{more} more {what} (report --all)"
+def kappa_of(dataset: RankedDataset, judge: Judge) -> str:
+    """Write a judge's kappa after a space.
+
+    An accuracy alone does not show how much of it is chance.
+    """
+    text = companion_of(dataset, judge) if dataset.compares else ""
+    return f" {text}" if text else ""
 
 
-def _lacking(dataset: RankedDataset) -> Iterator[str]:
-    """Yield which judges have no verdict on some rows, and whether these count for others."""
-    for judge in dataset.judges:
-        lacking = judge.failed + judge.missing
-        if judge.wanted and lacking > _MISSING * judge.wanted:
-            what = "failed on" if not judge.missing else "has no verdict on"
-            rows = f"{lacking:,} of {judge.wanted:,} rows ({lacking / judge.wanted:.0%})"
-            # Not those of a judge that is not compared, or of one that failed where all others did.
-            others = (other for other in dataset.judges if other is not judge)
-            left_out = (agreement.left_out for agreement in dataset.agreements(*others))
-            shared = judge in dataset.ranked and any(reasons.get(NOT_BY_ALL) for reasons in left_out)
-            yield f"{judge.label} {what} {rows}{', which are left out for all judges' if shared else ''}"
+def _over(dataset: RankedDataset) -> str:
+    """Write the number of rows and groups behind the figures, and the rest if judges failed."""
+    best = dataset.ranked[0]
+    rows = dataset.rows(best)
+    clusters = dataset.clusters(best)
+    aspects = f", mean of {len(dataset.subjects)} aspects" if len(dataset.subjects) > 1 else ""
+    if not rows:
+        return aspects
+    wanted = max(judge.wanted // max(1, len(judge.subjects)) for judge in dataset.judges)
+    of_all = (
+        f" of {wanted:,}"
+        if wanted - rows > NOTHING_LOST * wanted and dataset.subjects[0].rule.votes != "each"
+        else ""
+    )
+    text = f" over {rows:,}{of_all} {dataset.unit(max(rows, 2) if of_all else rows)}"
+    silent = max((within.one_score for _, within in dataset.within_groups(best)), default=0)
+    if clusters is not None and dataset.cluster_name == "groups":
+        text += f" in {clusters:,} {'group' if clusters == 1 else 'groups'}"
+        text += f" ({silent:,} with one score for all items {count_as_0(silent)})" if silent else ""
+    return text + aspects
 
 
-def _unranked(dataset: RankedDataset) -> Iterator[str]:
-    most = dataset.rows(dataset.ranked[0]) if dataset.ranked else 0
-    for judge in dataset.judges:
-        rows = dataset.rows(judge)
-        if judge not in dataset.ranked and 0 < rows < FEWEST_CLUSTERS <= most:
-            yield f"{judge.label} is not ranked: it has only {rows:,} labelled rows"
+def _rows_of(dataset: RankedDataset) -> str:
+    rows = max((agreement.n for agreement in dataset.agreements(*dataset.judges)), default=0)
+    return f"{rows:,} labelled {dataset.unit(rows)}. " if rows else ""
 
 
-def _constant(dataset: RankedDataset, full: bool) -> Iterator[str]:
-    """Yield which judges say the same of all items."""
-    for judge in dataset.judges:
-        verdicts = []
-        for entry in dataset.entries(judge):
-            if entry.always is not None:
-                verdict_text = f"{entry.always:g}" if isinstance(entry.always, float) else entry.always
-                figure = entry.measures.get("accuracy")
-                met = f", which {value(figure)} of the labels are" if figure else ""
-                verdicts.append(f"{verdict_text}{_on(entry, dataset.subjects)}{met}")
-        if verdicts:
-            nobody = ": it agrees with nobody" if dataset.labels_differ else ""
-            yield f"{judge.label} always says {_few(verdicts, full)}{nobody}"
+def count_as_0(groups: int) -> str:
+    """Write that groups count as 0, with the verb in the right number."""
+    return "counts as 0" if groups == 1 else "count as 0"
 
 
-def _unhealthy(dataset: RankedDataset) -> Iterator[str]:
-    """Yield which judges' verdicts often carry warnings that the agents behind them did not work."""
-    subjects = {subject.label for subject in dataset.subjects}
-    for judge in dataset.judges:
-        health: Counter[str] = Counter()
-        for diagnosis in dataset.study.diagnoses:
-            if diagnosis.judge == judge.label and diagnosis.subject in subjects:
-                health.update(diagnosis.replies.health)
-        made = judge.usage.judgements
-        often = [f"{kind} in {count:,}" for kind, count in health.most_common() if count > _OFTEN * made]
-        if often:
-            yield f"{judge.label} did not work as intended: {', '.join(often)} of {made:,} judgements"
+def _needed(dataset: RankedDataset, lead: LeadOverRunnerUp | None, purpose: str) -> str:
+    # The needed number may already be reached. Adjusted for the other comparisons, it still does
+    # not separate the judges.
+    enough = dataset.clusters(dataset.ranked[0]) or 0
+    if lead is None or lead.holds or lead.needed is None or lead.needed <= enough:
+        return ""
+    at = f"({POWER:.0%} power at the difference seen)"
+    return (
+        f" At least {_rounded(lead.needed)} {dataset.cluster_name} would be needed {purpose} {at}."
+    )
 
 
-def _alike(dataset: RankedDataset) -> Iterator[str]:
-    """Yield which judges say the same as another judge; the first one's are in the claim."""
-    already: set[str] = set()
-    for judge in dataset.ranked:
-        same = [] if judge.label in already else dataset.same_as(judge)
-        already |= {other.label for other in same}
-        if same and judge is not dataset.ranked[0]:
-            yield f"{named([judge, *same])} give the same verdict on every row"
+def _rounded(count: int) -> str:
+    """Write an approximate number with two digits.
+
+    >>> _rounded(7134), _rounded(10)
+    ('7,100', '10')
+    """
+    return f"{float(f'{count:.2g}'):,.0f}"
 
 
-def _leaning(dataset: RankedDataset, way: str, full: bool) -> Iterator[str]:
-    """Yield how the judges lean in one way where the labels do not, significantly."""
-    subjects = {subject.label: subject for subject in dataset.subjects}
-    leanings = [of for of in dataset.study.leanings if of.way == way and of.subject in subjects and of.holds]
-    if way == "level":
-        leanings = [leaning for leaning in leanings if _is_large(leaning, subjects[leaning.subject])]
-    for judge in dataset.judges:
-        holding = [leaning for leaning in leanings if leaning.judge == judge.label]
-        if holding:
-            place = "first" if (holding[0].excess.value or 0) > 0 else "second"
-            phrases = _few([_leant(leaning, dataset) for leaning in holding], full)
-            texts = {"judge": judge.label, "phrases": phrases, "whom": dataset.whom, "place": place}
-            yield TEXTS["leanings"][way]["judge"].format(**texts)
+def _value(statistic: Statistic, digits: int = DIGITS) -> str:
+    return written(statistic.value, Column("", digits)).text
 
 
-def _few(of_aspects: Sequence[str], full: bool) -> str:
-    """Join what is said of several aspects; of many, count the others."""
-    if full or len(of_aspects) <= _FEW + 1:
-        return ", ".join(of_aspects)
-    return f"{', '.join(of_aspects[:_FEW])}, and otherwise on {len(of_aspects) - _FEW} more aspects"
+def _interval(dataset: RankedDataset, statistic: Statistic, digits: int = DIGITS) -> str:
+    """Write an interval after a comma; empty without one."""
+    if statistic.low is None or statistic.high is None:
+        return ""
+    low, high = (written(end, Column("", digits)).text for end in (statistic.low, statistic.high))
+    return f", {100 * dataset.study.resampling.confidence:.4g} % CI {low} to {high}"
 
 
-def _is_large(shift: Leaning, subject: Subject) -> bool:
-    if subject.low is None or subject.high is None:
-        return False
-    return abs(shift.excess.value or 0.0) > _SHIFT * (subject.high - subject.low)
+def p_in_words(p: float | None) -> str:
+    """Write a p-value after the letter.
 
-
-def _on(about: Leaning | LeaderboardEntry, subjects: Sequence[Subject]) -> str:
-    return f" on {about.subject}" if len(subjects) > 1 else ""
-
-
-def _leant(leaning: Leaning, dataset: RankedDataset) -> str:
-    """Write how far a judge leans, beside the labels."""
-    shift, on = leaning.excess.value or 0, _on(leaning, dataset.subjects)
-    of_scores = leaning.way == "length" and not dataset.compares
-    text = TEXTS["leanings"][leaning.way]["phrase_of_scores" if of_scores else "phrase"]
-    direction = "higher" if shift > 0 else "lower"
-    return str(text.format(**leaning._asdict(), points=abs(shift), direction=direction, on=on))
+    >>> p_in_words(0.0004), p_in_words(0.31)
+    ('< 0.001', '= 0.310')
+    """
+    text = written(p, Column("p", form="p")).text
+    return f"< {text[1:]}" if text.startswith("<") else f"= {text}"

@@ -1,15 +1,13 @@
-"""Name measures, labels and judges in tables, and write the notes below every table."""
+"""Name metrics, labels and judges in tables, and write the notes below every table."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
-from importlib.resources import files
 from typing import TYPE_CHECKING
 
-import yaml
-
+from ...nodes.offline import DISCLOSURE, EARLIER_DISCLOSURE
 from ..statistics.metrics import METRICS
 from ..tables import Grid
 
@@ -18,54 +16,74 @@ if TYPE_CHECKING:
     from ..analysis.judges import Judge, Subject
     from ..statistics.resampling import Resampling
 
-TEXTS = yaml.safe_load(files(__package__).joinpath("table_texts.yaml").read_text(encoding="utf-8"))
-"""Titles and notes of tables by name, and sentences."""
 MEASURES = {name: metric.title for name, metric in METRICS.items()}
 _MANY = 12
 """The largest number of config hashes that a note below a table lists."""
 LABELS = {"people": "humans", "construction": "synthetic labels", "none": "no labels"}
 """The names of labels by their origin, for titles such as ``Agreement with humans``."""
+DEMO_MODE = f"{DISCLOSURE} Pass --model to use one."
+"""The disclosure of the offline judge on a screen or a page."""
 HUMANS = LABELS["people"]
-"""The name of the row, or of the series in a chart, that holds human labels."""
+"""The name of the row or chart series with human labels."""
 
 
 def config_hash(signature: str) -> str:
-    """Return the first digits of a signature's hash: equal hashes, equal configurations.
+    """Return the first digits of a signature's hash. Equal hashes mean equal configurations.
 
     >>> config_hash("protocol:debate|n:4")
     '6ca77e'
     """
-    # A name may hold half a surrogate pair, which UTF-8 cannot encode.
+    # A name may contain a lone surrogate, which UTF-8 cannot encode.
     return sha256(signature.encode(errors="replace")).hexdigest()[:6]
 
 
+def shown_note(note: str) -> str:
+    """Return a run's note for a screen, in current words if an earlier version wrote it.
+
+    >>> shown_note(EARLIER_DISCLOSURE) == shown_note(DISCLOSURE) == DEMO_MODE
+    True
+    """
+    return note.replace(EARLIER_DISCLOSURE, DISCLOSURE).replace(DISCLOSURE, DEMO_MODE)
+
+
 def config_line(study: Study, judge: Judge) -> str:
-    """Write a judge's config hash with the configuration that it stands for, and the metric that leads on its data."""
+    """Write a judge's config hash with its configuration and the leading metric of its data."""
     return f"#{config_hash(judge.signature)} {judge.label}: {judge.signature}{_ranked_by(study, [judge])}"
 
 
 def _ranked_by(study: Study, judges: Sequence[Judge]) -> str:
-    """Name the metrics that judges are ranked by, after what was run; their hashes are of that alone."""
+    """Name the metrics that rank the judges.
+
+    Config hashes do not include them.
+    """
     leading = {subject.label: MEASURES[subject.metric] for subject in study.subjects}
-    named = dict.fromkeys(leading[label] for judge in judges for label in judge.subjects if label in leading)
+    named = dict.fromkeys(
+        leading[label] for judge in judges for label in judge.subjects if label in leading
+    )
     return f"; ranked by {', '.join(named)}" if named else ""
 
 
 def interval_note(how: Resampling) -> str:
-    """Write the note on intervals that were made in this way."""
-    # Shares and means within groups have a formula, and are not resampled.
-    resampled = f"what is resampled: {how.resamples:,} times, seed {how.seed}"
-    return f"[ ] {how.confidence:.0%} confidence interval; {resampled}"
+    """Write the note on how these intervals were computed."""
+    bootstrap = (
+        f"others: bootstrap over groups or items ({how.resamples:,} resamples, seed {how.seed})"
+    )
+    formulas = "shares: Wilson; means within groups: Student over groups"
+    return f"Brackets: {100 * how.confidence:.4g} % confidence interval; {formulas}; {bootstrap}"
 
 
-def with_notes(study: Study, grid: Grid, full: bool = False) -> Grid:
-    """Add to a table of a study the notes on intervals, if any of its values has one, and on what was run.
+def with_notes(study: Study, grid: Grid, full: bool = False, most: int = _MANY) -> Grid:
+    """Add the notes on intervals and on the judges' configurations to a table of a study.
+
+    The note on intervals is added only if a value has an interval.
 
     Args:
-        study: whose table it is.
+        study: the study of the table.
         grid: the table; any text in it may be a judge's name.
-        full: whether to write the whole configuration of each judge in it, for tables that are used apart from the
-            report; else all config hashes in a line.
+        full: whether to write the whole configuration of each judge, for tables that are used
+            without the report. Otherwise a line lists all config hashes.
+        most: the maximum number of judges whose config hashes are listed. With more, they are at
+            the end of a report.
     """
     texts = {cell for row in grid.rows for cell in row if isinstance(cell, str)}
     texts |= {column.name for column in grid.columns} | set(grid.judges)
@@ -74,12 +92,14 @@ def with_notes(study: Study, grid: Grid, full: bool = False) -> Grid:
     on_intervals = [interval_note(study.resampling)] if grid.has_intervals else []
     if full:
         configs = [config_line(study, judge) for judge in judges]
-    elif len(judges) > _MANY:
+    elif len(judges) > most:
         configs = [f"config hash: all {len(judges)} are listed at the end{ranked}"]
     else:
         hashes = ", ".join(f"{judge.label} #{config_hash(judge.signature)}" for judge in judges)
         configs = [f"config hash: {hashes}{ranked}"] if judges else []
-    return replace(grid, notes=(*on_intervals, *grid.notes, *configs))
+    listed_here = judges if len(judges) <= most else []
+    hashes_only = tuple(dict.fromkeys(config_hash(judge.signature) for judge in listed_here))
+    return replace(grid, notes=(*on_intervals, *grid.notes, *configs), configs=hashes_only)
 
 
 def listed(reasons: Mapping[str, int]) -> str:
@@ -92,7 +112,7 @@ def listed(reasons: Mapping[str, int]) -> str:
 
 
 def left_out_note(reasons: Mapping[str, int], whose: str = "") -> tuple[str, ...]:
-    """Write how many rows were left out and why, after whose they are; nothing if none were.
+    """Write how many rows were left out and why, after ``whose``; nothing if none were.
 
     >>> left_out_note({"failed": 1200}, "debate")
     ('debate: left out 1,200 failed',)
@@ -109,5 +129,8 @@ def labels_of(subject: Subject) -> str:
 
 
 def reference_of(subject: Subject) -> str:
-    """Return the name of the row, column or series of a subject's labels: not all of them are by humans."""
+    """Return the name of the row, column or series of a subject's labels.
+
+    Not all labels are by humans.
+    """
     return HUMANS if subject.labels == "people" else "labels"

@@ -1,4 +1,4 @@
-"""Write the HTML page of a report: one file with tables, charts and debates, which opens without a network."""
+"""Write the HTML page of a report: one file with tables, charts and debates for offline use."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from ..journal.private_files import whole_file
 from ..statistics.resampling import Statistic
 from ..tables.formats import width_of
 from ..tables.grid import CellValue, Grid, printable
+from ..tables.screen import FirstScreen
 from .chart_style import theme
 from .debates import Debates, for_script
 
@@ -25,19 +26,19 @@ _SCRIPTS = ("carried.js", "words.js", "debate.js", "list.js", "main.js")
 
 
 class Drawing(NamedTuple):
-    """Holds a chart as SVG in the page's colours, with its caption."""
+    """A chart as SVG in the page's colours, with its caption."""
 
     svg: str
     caption: str
 
 
 class Whiskers(NamedTuple):
-    """Says where the interval of each row of a column is drawn.
+    """The position of each row's interval in the picture of a column.
 
     Attributes:
         place: the index of the column.
-        on_scale: of each row where zero stands in the picture, then the value, the low and the high end; zero alone
-            where there is no interval.
+        on_scale: for each row the position of zero, then of the value and of both ends; only zero
+            if there is no interval.
     """
 
     place: int
@@ -45,66 +46,80 @@ class Whiskers(NamedTuple):
 
 
 def _interval(cell: CellValue) -> tuple[float, ...]:
-    """Return a value with the ends of its interval; nothing where it has none."""
-    if not isinstance(cell, Statistic) or cell.value is None or cell.low is None or cell.high is None:
+    """Return a value with the ends of its interval; nothing without an interval."""
+    if (
+        not isinstance(cell, Statistic)
+        or cell.value is None
+        or cell.low is None
+        or cell.high is None
+    ):
         return ()
     return cell.value, cell.low, cell.high
 
 
-# Characters of a table that fit into a column of the page and of a phone, and rows that are shown without a click.
-_NARROW, _PHONE, _MANY_ROWS = 68, 40, 20
+# The characters of a table that fit into a column of the page and of a phone, and the rows that are
+# shown without a click.
+_NARROW = 68
+_PHONE = 40
+_MANY_ROWS = 20
 
 
 @dataclass(frozen=True)
 class Table:
-    """Holds a table on the page, with drawn intervals, folded or not."""
+    """A table on the page, with drawn intervals, folded or not."""
 
     grid: Grid
     folded: bool = False
 
     @cached_property
     def whiskers(self) -> Whiskers | None:
-        """The intervals of the first column that has some, all on one scale; ``None`` if there are none."""
+        """The intervals of the first column with any, on one scale; ``None`` if there are none."""
         for place, column in enumerate(self.grid.columns):
             intervals = [_interval(row[place]) for row in self.grid.rows]
             if not column.interval or not any(intervals):
                 continue
-            # Zero is always on the scale, since it is drawn as a line; a scale from 0 to 0 must not divide by 0.
+            # Zero is always on the scale, because it is drawn as a line. A scale from 0 to 0 must
+            # not divide by 0.
             ends = [0.0, *chain.from_iterable(intervals)]
-            low, width = min(ends), (max(ends) - min(ends)) or 1.0
-            # The picture is 136 wide: a margin of 4 on either side keeps a dot of radius 4 at the ends whole.
-            on_scale = [[4 + 128 * (end - low) / width for end in (0.0, *interval)] for interval in intervals]
+            low = min(ends)
+            width = (max(ends) - min(ends)) or 1.0
+            # The picture is 136 wide. A margin of 4 on either side shows dots of radius 4 whole at
+            # the ends.
+            on_scale = [
+                [4 + 128 * (end - low) / width for end in (0.0, *interval)]
+                for interval in intervals
+            ]
             return Whiskers(place, on_scale)
         return None
 
     @property
     def long(self) -> bool:
-        """Tell whether it is among the details, to be opened by a click: on request, or for its many rows."""
+        """Whether the table is folded into the details, on request or because of its many rows."""
         return self.folded or len(self.grid.rows) > _MANY_ROWS
 
     @property
     def wide(self) -> bool:
-        """Tell whether it needs the whole width of the page."""
+        """Whether the table needs the whole width of the page."""
         return width_of(self.grid) > (_NARROW - 16 if self.whiskers else _NARROW)
 
     @property
     def stacks(self) -> bool:
-        """Tell whether a phone shows each row as a list of its cells, for want of room for the columns."""
+        """Whether a phone shows each row as a list of its cells, because the columns do not fit."""
         return width_of(self.grid) > (_PHONE - 16 if self.whiskers else _PHONE)
 
 
 @dataclass(frozen=True)
 class Section:
-    """Holds a section of the page: a heading, a sentence on how to read it, then tables, charts and notes.
+    """A section of the page: a heading, a sentence on how to read it, tables, charts and notes.
 
     Attributes:
         id: the fragment of its address.
         short: the name of the section in the navigation.
         title: the heading of the section.
-        lead: a sentence that says how to read it.
+        lead: a sentence on how to read it.
         parts: the tables and charts in order.
         notes: the remarks on them.
-        beside: whether the parts stand side by side if the window is wide enough.
+        beside: whether the parts are side by side if the window is wide enough.
     """
 
     id: str
@@ -126,17 +141,30 @@ class Section:
         return [part for part in self.parts if isinstance(part, Table) and part.long]
 
 
+class PageOfDataset(NamedTuple):
+    """The part of the page about one dataset.
+
+    Attributes:
+        name: the dataset's name; empty if the page is about one dataset.
+        id: the fragment of its address.
+        screen: the headline, the evidence, the sentence to quote, warnings and other remarks.
+        sections: the sections in order.
+    """
+
+    name: str
+    id: str
+    screen: FirstScreen
+    sections: tuple[Section, ...]
+
+
 @dataclass(frozen=True)
 class Page:
-    """Holds the content of the page above the debates.
+    """The content of the page above the debates.
 
     Attributes:
         title: the title of the window.
-        subtitle: datasets, judges and verdicts that the report covers.
-        headline: the answer in one line.
-        answers: how sure the answer is and what it costs, a paragraph for each dataset.
-        disclosures: warnings that stand at the top.
-        sections: the sections in order.
+        subtitle: the datasets, judges and verdicts in the report.
+        datasets: the part on each dataset.
         configs: the configuration of each judge with its hash.
         made: how intervals were computed.
         version: the version of this package.
@@ -144,19 +172,21 @@ class Page:
 
     title: str
     subtitle: str
-    headline: str
-    answers: tuple[str, ...]
-    disclosures: tuple[str, ...]
-    sections: tuple[Section, ...]
+    datasets: tuple[PageOfDataset, ...]
     configs: tuple[str, ...]
     made: str
     version: str
 
+    @property
+    def sections(self) -> tuple[Section, ...]:
+        """The sections of all datasets."""
+        return tuple(section for dataset in self.datasets for section in dataset.sections)
+
 
 def write_page(page: Page, debates: Debates, path: Path) -> int:
-    """Write the page and return its size in bytes.
+    """Write the page, and return its size in bytes.
 
-    It is written to a temporary file first, so that ``path`` never holds half a page.
+    It is written to a temporary file first, so ``path`` never contains half a page.
 
     Raises:
         DataError: a line of results cannot be read.
@@ -165,7 +195,8 @@ def write_page(page: Page, debates: Debates, path: Path) -> int:
     script = "\n" + "\n".join(source_of(name) for name in _SCRIPTS)
     themes = _template("themes.css").render(charts_light=theme(), charts_dark=theme(dark=True))
     style = f"{themes}{source_of('report.css')}"
-    # Hashed as they stand in the page, to the last line feed: a browser refuses a script that its hash does not match.
+    # The hash must cover the exact text in the page, to the last line feed. Otherwise a browser
+    # refuses the script.
     pieces = _template("page.html").generate(
         **vars(page),
         script=Markup(script),
@@ -174,28 +205,31 @@ def write_page(page: Page, debates: Debates, path: Path) -> int:
         style_hash=_hash(style),
         sample=debates.note,
         blocks=debates.blocks(),
-        # Called by the template after all blocks: only then is it known where each debate was put.
+        # The template calls this after all blocks, because only then the place of each debate is
+        # known.
         index=lambda: Markup(for_script(debates.index())),
     )
     path.parent.mkdir(parents=True, exist_ok=True)
     with whole_file(path, public=True) as file:
-        # Written piece by piece: the blocks of a large run are never in memory together.
+        # Written piece by piece, so that the blocks of a large run are never in memory together.
         file.writelines(piece.encode(errors="replace") for piece in pieces)
     return path.stat().st_size
 
 
 @cache
 def _template(name: str) -> Any:
-    environment = Environment(autoescape=name.endswith(".html"), trim_blocks=True, keep_trailing_newline=True)
+    environment = Environment(
+        autoescape=name.endswith(".html"), trim_blocks=True, keep_trailing_newline=True
+    )
     environment.filters["printable"] = printable
     return environment.from_string(source_of(name))
 
 
 def source_of(name: str) -> str:
-    """Read one of the files that the page is made of."""
+    """Read one of the source files of the page."""
     return files(__package__).joinpath("page", name).read_text(encoding="utf-8")
 
 
 def _hash(text: str) -> str:
-    """Return the hash by which the Content-Security-Policy allows an inline script or style."""
+    """Return the hash with which the Content-Security-Policy allows an inline script or style."""
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"

@@ -1,1 +1,1 @@
-"""Keep what a run leaves behind: results, manifest, log; read it again, merge it, and compare it with labels."""
+"""The results of a run: results file, manifest, log, merging, and agreement with labels."""

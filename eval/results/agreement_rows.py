@@ -1,16 +1,15 @@
-"""Collect rows of judges' and people's values one at a time: which of them count, and why the others do not.
+"""Collects rows of judges' and human values: which of them count, and why others do not.
 
-Of a row that counts a few numbers are kept, some 50 bytes, however long it is. ``FlaggedItems`` are those of which a
-text states a verdict itself.
+For a row that counts, a few numbers are stored, about 50 bytes. ``FlaggedItems`` collects the items
+with a text that states a verdict itself.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from math import isfinite, isnan
-from numbers import Real
-from typing import Any, Literal, NamedTuple
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple, NoReturn, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,83 +18,78 @@ from ...nodes.replies.shown import flagged_texts
 from ...state.errors import DataError
 from ...state.tasks import TaskKind
 from ...state.verdict import Winner
-from ..datasets.items import digest, majority
-from ..statistics.alignment import FAILED, NO_NUMBER, UNJUDGED, UNLABELLED
+from ..datasets.items import LABEL_FIELDS, digest, majority
+from ..datasets.label_reader import (
+    NO_CODES,
+    LabelCodes,
+    UnreadableLabelError,
+    is_missing,
+    read_score,
+    read_winner,
+    translated,
+)
+from ..datasets.reading import annotator_of
+from ..statistics.alignment import FAILED, UNJUDGED, UNLABELLED
 from ..statistics.tie_policy import CODES, WINNERS
 from .results import NumberRows
 
-NO_PREFERENCE, DUPLICATE, HUMAN_TIE = "not 1, 2 or tie", "duplicate", "human tie"
+DUPLICATE = "duplicate"
+HUMAN_TIE = "human tie"
+UNREADABLE = "unreadable value"
 FLAGGED = "contains a verdict"
-"""The reasons for which a row does not count, beside those that hold for all statistics."""
+"""Reasons why a row does not count, in addition to those for all statistics."""
 
-Preference = Winner | Literal[""]
+Value = TypeVar("Value")
 
 
-def number(value: Any) -> float | None:
-    """Read a score, or the mean of those given; ``None`` where there is none, NaN for what is no finite number.
+def cluster_digest(group: Any = None, item: Any = None) -> int:
+    """Return the digest of a row's cluster: its group, or its item if it has no group.
 
-    >>> number("4"), number([1, 2, None]), number(None), number("four"), number(float("inf"))
-    (4.0, 1.5, None, nan, nan)
+    Results of a run and rows of a file have the same digests for the same names, so they use the
+    same resamples.
+
+    >>> cluster_digest("article 1") == cluster_digest("article 1", "item 7")
+    True
     """
-    if type(value) is float and isfinite(value):
-        return value  # the common case, before the slower checks
-    if _missing(value):
-        return None
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        # Annotators who gave nothing do not count; one value that is no number makes the mean unknown.
-        numbers = [read for member in value if (read := number(member)) is not None]
-        return float(np.mean(numbers)) if numbers else None
-    # float(True) is 1.0, but a truth value is no score.
-    if isinstance(value, bool) or not isinstance(value, Real | str):
-        return float("nan")
-    try:
-        converted = float(value)
-    except (ValueError, OverflowError):
-        return float("nan")
-    return converted if isfinite(converted) else float("nan")
-
-
-def preference(value: Any) -> Preference | None:
-    """Read ``1``, ``2`` or ``tie``; ``None`` where there is none, an empty text for what is no preference.
-
-    >>> preference(1), preference("Tie"), preference(None), preference("A")
-    ('1', 'tie', None, '')
-    """
-    if _missing(value):
-        return None
-    # A column with gaps is often read as floats: 1.0 stands for 1.
-    text = f"{value:g}" if isinstance(value, float) else str(value).strip().lower()
-    return next((known for known in WINNERS if known == text), "")
-
-
-def _missing(value: Any) -> bool:
-    return value is None or (isinstance(value, str | list | tuple) and not value)
+    return digest("group", group) if group is not None else digest("item", item)
 
 
 class RowTable(NamedTuple):
-    """Holds the rows of one aspect that count, in columns, and how many do not, by reason.
+    """The rows of one aspect that count, in columns, and the number of others by reason.
 
     Attributes:
         kind: whether these are scores or preferences.
-        rows: in these columns: ``values``, those that ``AspectRows`` keeps, the judge's first; ``cluster``, the digest
-            of what the row is drawn with in resampling: its group, else its item; ``grouped``, whether it has a group;
-            ``repeat``, which repeat it is of, numbered in the order in which they come up.
-        left_out: reasons, with the number of rows.
+        rows: the columns are ``values``, those of ``AspectRows`` with the judge's first;
+            ``cluster``, the digest of the row's cluster for resampling (its group, else its item);
+            ``grouped``, whether it has a group; ``unit``, the digest of what is judged, which is
+            the same for all protocols; ``repeat``, the number of its repeat in order of
+            occurrence; ``system``, the digest of the name of the system that wrote the text, 0 if
+            unknown.
+        left_out: the number of rows for each reason.
+        annotated: the number of merged rows of single annotators, and the number of resulting rows.
     """
 
     kind: TaskKind
     rows: NDArray[Any]
     left_out: Mapping[str, int]
+    annotated: tuple[int, int] = (0, 0)
 
 
 class AspectRows:
-    """Collects the rows of one aspect, which are of one kind as soon as one of them has a score or a winner.
+    """Collects the rows of one aspect; the first row with a score or winner determines their kind.
 
-    Of a row that counts its values are kept: of scores the judge's and people's, of preferences the numbers of both in
-    ``WINNERS``, and people's votes for each of these.
+    It stores the values of each row that counts: the judge's and the human score, or the codes of
+    both preferences in ``WINNERS`` and the human votes for each.
+
+    Args:
+        codes: the meanings of the values of human labels.
+        skip_unreadable: whether a row with an unreadable value is left out and counted; otherwise
+            it is an error.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, codes: LabelCodes = NO_CODES, skip_unreadable: bool = False) -> None:
+        self._codes = codes
+        self._skip_unreadable = skip_unreadable
         self._kind: TaskKind | None = None
         self._first_place = 0
         self._labels_are_preferences = False
@@ -104,127 +98,298 @@ class AspectRows:
         self._repeat_numbers: dict[str, int] = {}
 
     def add(self, row: Mapping[str, Any], place: int, called: str) -> None:
-        """Keep a row, or count why it does not count.
+        """Store a row, or count the reason why it does not count.
 
         Args:
             row: its fields.
-            place: where it stands.
-            called: what a row's place is called in messages: ``row``, or the name of a file with ``line``.
+            place: its position.
+            called: the name for a row's position in messages: ``row``, or the name of a file with
+                ``line``.
 
         Raises:
-            DataError: a row that has a score and a winner, or one of them where the rows before have the other.
+            DataError: a row that has a score and a winner, or one of them if earlier rows have the
+                other; an unreadable value.
         """
-        scored, won = (row.get(name) not in (None, "") for name in ("score", "winner"))
+        scored = not is_missing(row.get("score"))
+        won = not is_missing(row.get("winner"))
         if scored and won:
-            problem = "has both a score and a winner; a row is either a rating or a comparison"
-            raise DataError(f"{called} {place}: {problem}")
+            raise DataError(
+                f"{called} {place}: has both a score and a winner; a row is either a rating or a comparison"
+            )
         kind: TaskKind | None = "score" if scored else "compare" if won else None
         if kind is not None and self._kind is None:
-            self._kind, self._first_place, self._rows = kind, place, _number_rows(kind)
+            self._kind = kind
+            self._first_place = place
+            self._rows = _number_rows(kind)
         if kind not in (None, self._kind):
             about = f"aspect {row['aspect']!r}" if row.get("aspect") else "no aspect"
-            both = f"{called} {place} and {called} {self._first_place}, both of {about}"
-            remedy = "give scores and comparisons different aspects, or separate files"
-            raise DataError(f"{both}: one has a score and one a winner; {remedy}")
-        values = _values(row, kind)
+            raise DataError(
+                f"{called} {place} and {called} {self._first_place}, both of {about}: "
+                "one has a score and one a winner; give scores and comparisons different "
+                "aspects, or separate files"
+            )
+        try:
+            values = self._values(row, kind)
+        except _UnreadableFieldError as error:
+            if not self._skip_unreadable:
+                raise DataError(
+                    f"{called} {place}: {error}. To leave out such rows and count them, add "
+                    "--skip-unreadable (skip_unreadable=True)"
+                ) from None
+            values = UNREADABLE
         if isinstance(values, str):
             self.leave_out(row, values)
         else:
             self._keep(row, place, values)
 
     def leave_out(self, row: Mapping[str, Any], reason: str) -> None:
-        """Count a row that does not count whatever it says, and keep what kind its label is of."""
+        """Count a row that does not count, and note the kind of its label."""
         self._left_out[reason] += 1
-        self._labels_are_preferences |= isinstance(row.get("human"), str) and bool(preference(row["human"]))
+        human = row.get("human")
+        if isinstance(human, str):
+            with suppress(UnreadableLabelError):
+                self._labels_are_preferences |= (
+                    read_winner(translated(human, self._codes)) is not None
+                )
 
     def _keep(self, row: Mapping[str, Any], place: int, values: Sequence[float]) -> None:
-        # No repeat, an empty one and 0 are the same: the first.
-        item, group, repeat = row.get("item"), row.get("group"), str(row.get("repeat") or 0)
-        grouped = not _missing(group)
-        # A row without an item is a thing of its own: no other row is its duplicate.
-        alone = ("row", place) if _missing(item) else ("item", item)
-        identity = (group, *map(row.get, ("system", "systems", "aspect", "protocol")), repeat)
-        # Digests of eight bytes stand for names of any length; equal rows are found by comparing these alone.
-        cluster = digest("group", group) if grouped else digest(*alone)
+        # A missing repeat, an empty one and 0 are the same: the first.
+        group = row.get("group")
+        repeat = str(row.get("repeat") or 0)
+        grouped = group is not None and group != ""
+        alone = _about(row, place)
+        annotator = annotator_of(row)
+        is_list = isinstance(row.get("human"), list | tuple) or bool(row.get("annotations"))
+        of_unit = (group, *map(row.get, ("system", "systems", "aspect")), repeat)
+        identity = (*of_unit, row.get("protocol"))
+        # Digests of eight bytes represent names of any length. Equal rows are found by their
+        # digests only.
+        cluster = cluster_digest(group) if grouped else digest(*alone)
         number_of_repeat = self._repeat_numbers.setdefault(repeat, len(self._repeat_numbers))
-        self._rows.add(*values, cluster, digest(*alone, *identity), place, number_of_repeat, grouped)
+        by = 0 if annotator is None else digest(annotator)
+        system = _system(row)
+        self._rows.add(
+            *values,
+            cluster,
+            digest(*alone, *identity),
+            digest(*alone, *of_unit),
+            place,
+            number_of_repeat,
+            grouped,
+            by,
+            is_list,
+            0 if system is None else digest("system", system),
+        )
 
     def table(self, called: str) -> RowTable:
-        """Return the rows that count, of rows that are the same the first; without a verdict, labels tell the kind.
+        """Return the rows that count, without duplicates; without verdicts, labels show the kind.
 
         Args:
             called: as in ``add``.
 
+        Rows of the same item, aspect, protocol and repeat with the same verdict belong to several
+        annotators if they name annotators, or if any of their labels differ. Otherwise they are
+        duplicates, and one of them counts.
+
         Raises:
-            DataError: two rows of the same item, aspect, protocol and repeat that differ.
+            DataError: two rows of the same item, aspect, protocol and repeat with different
+                verdicts, or two labels of one annotator.
         """
         kind = self._kind or ("compare" if self._labels_are_preferences else "score")
         rows = self._rows.table()
         _, first, key_numbers = np.unique(rows["key"], return_index=True, return_inverse=True)
-        # A row that differs from the first one with the same key: nothing says which of them is right.
-        values, first_alike = rows["values"], first[key_numbers]
-        differs = np.flatnonzero((values != values[first_alike]).any(axis=1))
-        if len(differs):
-            earlier, later = rows["place"][first_alike[differs[0]]], rows["place"][differs[0]]
+        if len(first) == len(rows):
+            return RowTable(kind, rows, dict(self._left_out))
+        values = rows["values"]
+        first_alike = first[key_numbers]
+        differs = (values != values[first_alike]).any(axis=1)
+        other_verdict = values[:, 0] != values[first_alike, 0]
+        # Lists of labels have all annotators of their item.
+        wrong = other_verdict | (differs & (rows["is_list"] | rows["is_list"][first_alike]))
+        if wrong.any():
+            later = int(np.flatnonzero(wrong)[0])
             problem = "have the same item, aspect, protocol and repeat, but differ"
-            remedy = "delete one of them, or give them different items, systems, protocols or repeats"
-            raise DataError(f"{called} {earlier} and {called} {later} {problem}: {remedy}")
-        duplicates = {DUPLICATE: len(rows) - len(first)} if len(first) < len(rows) else {}
-        # np.unique sorts by key; the rows are to stay in their order.
-        return RowTable(kind, rows[np.sort(first)], {**self._left_out, **duplicates})
+            remedy = (
+                "delete one of them, or give them different items, systems, protocols or repeats"
+            )
+            self._refuse(rows, int(first_alike[later]), later, called, f"{problem}: {remedy}")
+        # Without names of annotators, equal rows are duplicates unless other rows of one item
+        # differ.
+        several = bool(differs[rows["annotator"] == 0].any())
+        kept: list[int] = []
+        merged: dict[int, list[int]] = {}
+        by_annotator: dict[tuple[int, int], int] = {}
+        for place, key in enumerate(key_numbers.tolist()):
+            annotator = int(rows["annotator"][place])
+            if annotator or not several:
+                earlier = by_annotator.setdefault((key, annotator), place)
+                if earlier != place:
+                    if (values[earlier] != values[place]).any():
+                        problem = (
+                            "have two labels of one annotator for one item: delete one of them"
+                        )
+                        self._refuse(rows, earlier, place, called, problem)
+                    continue
+            merged.setdefault(key, []).append(place)
+            kept.append(place)
+        # A copy, because more rows may follow.
+        values = values.copy()
+        for places in merged.values():
+            if len(places) > 1:
+                values[places[0]] = _together(kind, values[places])
+        left = sorted(places[0] for places in merged.values())
+        result = rows[left]
+        result["values"] = values[left]
+        several_each = [places for places in merged.values() if len(places) > 1]
+        duplicates = len(rows) - len(kept)
+        left_out = {**self._left_out, **({DUPLICATE: duplicates} if duplicates else {})}
+        return RowTable(kind, result, left_out, (sum(map(len, several_each)), len(several_each)))
+
+    @staticmethod
+    def _refuse(
+        rows: NDArray[Any], earlier: int, later: int, called: str, problem: str
+    ) -> NoReturn:
+        places = rows["place"]
+        raise DataError(f"{called} {places[earlier]} and {called} {places[later]} {problem}")
+
+    def _values(self, row: Mapping[str, Any], kind: TaskKind | None) -> tuple[float, ...] | str:
+        """Read the judge's and the human score, or both preferences and the human votes.
+
+        Args:
+            row: its fields.
+            kind: ``None`` for a row without a verdict.
+
+        Returns:
+            the values, or the reason why the row does not count.
+
+        Raises:
+            _UnreadableFieldError: an unreadable value.
+        """
+        if row.get("status") == "failed":
+            return FAILED
+        if is_missing(row.get("human")):
+            return UNLABELLED
+        if kind is None:
+            return UNJUDGED
+        if kind == "score":
+            return self._scores(row)
+        return self._preferences(row)
+
+    def _scores(self, row: Mapping[str, Any]) -> tuple[float, ...] | str:
+        human = self._read_labels(row, "human", read_score)
+        judged = _read("score", read_score, row.get("score"))
+        if not human or judged is None:
+            return UNLABELLED if not human else UNJUDGED
+        return judged, human[0] if len(human) == 1 else float(np.mean(human))
+
+    def _preferences(self, row: Mapping[str, Any]) -> tuple[float, ...] | str:
+        human: list[Winner] = self._read_labels(row, "human", read_winner)
+        judged = _read("winner", read_winner, row.get("winner"))
+        if not human or judged is None:
+            return UNLABELLED if not human else UNJUDGED
+        is_list = isinstance(row["human"], list | tuple)
+        label = majority(human) if is_list else human[0]
+        # Single votes are in the label itself, or next to it, as in the results of a run.
+        votes = human if is_list else self._read_labels(row, "annotations", read_winner) or human
+        return CODES[judged], CODES[label], *map(votes.count, WINNERS)
+
+    def _read_labels(
+        self, row: Mapping[str, Any], field: str, read: Callable[[Any], Value | None]
+    ) -> list[Value]:
+        """Read a label, or those of several annotators; of labels by aspect, the row's aspect."""
+        given = row.get(field)
+        if isinstance(given, Mapping):
+            if (aspect := row.get("aspect")) not in given:
+                raise _UnreadableFieldError(
+                    f"field {field!r} has labels of the aspects {', '.join(map(str, given))}; "
+                    f"choose one with --columns {field}={field}.{next(iter(given), 'ASPECT')}"
+                )
+            given = given[aspect]
+        labels = given if isinstance(given, list | tuple) else (given,)
+        values = [_read(field, read, label, self._codes) for label in labels]
+        return [value for value in values if value is not None]
+
+
+class _UnreadableFieldError(ValueError):
+    """A field with an unreadable value."""
+
+
+def _read(
+    field: str, read: Callable[[Any], Value | None], value: Any, codes: LabelCodes = NO_CODES
+) -> Value | None:
+    try:
+        return read(translated(value, codes))
+    except UnreadableLabelError as error:
+        # --labels is for human labels, not for the judge's values.
+        remedy = f"; {error.remedy}" if field in LABEL_FIELDS else ""
+        raise _UnreadableFieldError(f"field {field!r}: {error}{remedy}") from None
+
+
+def _about(row: Mapping[str, Any], place: int) -> tuple[Any, ...]:
+    """Return the subject of a row: its item, else its texts; without either, the row itself."""
+    for name in IDENTIFYING:
+        if not is_missing(row.get(name)):
+            return "item", row[name]
+    texts = tuple(str(row[name]) for name in TEXTS if not is_missing(row.get(name)))
+    return ("texts", *texts) if texts else ("row", place)
+
+
+def _system(row: Mapping[str, Any]) -> Any:
+    """Return the system that wrote the text of a row: in a file, or in the results of a run."""
+    if not is_missing(row.get("system")):
+        return row["system"]
+    systems = row.get("systems")
+    return systems[0] if isinstance(systems, list | tuple) and len(systems) == 1 else None
+
+
+IDENTIFYING = ("item", "item_id", "id")
+"""Fields that name the item of a row; the first existing one counts."""
+
+TEXTS = (
+    "source",
+    "fact",
+    "context",
+    "reference",
+    "candidate",
+    "question",
+    "turns",
+    "answer_1",
+    "answer_2",
+)
+"""Fields that identify the item of a row without a name."""
+
+
+def _together(kind: TaskKind, values: NDArray[Any]) -> NDArray[Any]:
+    """Return the values of one row with the labels of several: the mean, or majority and votes."""
+    if kind == "score":
+        return np.array([values[0, 0], values[:, 1].mean()])
+    votes = values[:, 2:].sum(axis=0)
+    given: list[Winner] = [
+        winner for winner, count in zip(WINNERS, votes, strict=True) for _ in range(int(count))
+    ]
+    return np.array([values[0, 0], CODES[majority(given)], *votes])
 
 
 def _number_rows(kind: TaskKind) -> NumberRows:
     values = 2 if kind == "score" else 2 + len(WINNERS)
-    return NumberRows(values=f"{values}d", cluster="Q", key="Q", place="Q", repeat="Q", grouped="?")
-
-
-def _values(row: Mapping[str, Any], kind: TaskKind | None) -> tuple[float, ...] | str:
-    """Read the judge's and people's score, or the codes of their preferences and people's votes.
-
-    Args:
-        row: its fields.
-        kind: ``None`` for a row without a verdict.
-
-    Returns:
-        the values, or why the row does not count.
-    """
-    judged: Any = None
-    human: Any = row.get("human")
-    votes: list[Preference] = []
-    if kind == "score":
-        judged, human = number(row.get("score")), number(human)
-    elif kind == "compare":
-        judged, (human, votes) = preference(row.get("winner")), _labels(row)
-    if row.get("status") == "failed":
-        return FAILED
-    if human is None or judged is None:
-        return UNLABELLED if human is None else UNJUDGED
-    if kind == "score":
-        return NO_NUMBER if isnan(judged) or isnan(human) else (judged, human)
-    if not judged or not human or "" in votes:
-        return NO_PREFERENCE
-    return (CODES[judged], CODES[human], *map(votes.count, WINNERS))
-
-
-def _labels(row: Mapping[str, Any]) -> tuple[Preference | None, list[Preference]]:
-    """Read people's preference (the majority's, where several are given), and each annotator's, where known."""
-    human = row.get("human")
-    if isinstance(human, list | tuple) and human:
-        votes = [preference(vote) or "" for vote in human if not _missing(vote)]
-        if not votes:
-            return None, []
-        readable = [vote for vote in votes if vote]
-        # One vote that cannot be read makes the majority unknown: the row is left out as no preference.
-        return majority(readable) if len(readable) == len(votes) else "", votes
-    given = preference(human)
-    return given, [preference(vote) or "" for vote in row.get("annotations") or [given]]
+    return NumberRows(
+        values=f"{values}d",
+        cluster="Q",
+        key="Q",
+        unit="Q",
+        place="Q",
+        repeat="Q",
+        grouped="?",
+        annotator="Q",
+        is_list="?",
+        system="Q",
+    )
 
 
 class FlaggedItems:
-    """Collects items, and of those that contain a verdict of their own the names of the texts that do.
+    """Collects items, and the names of their texts that contain a verdict themselves.
 
-    An item is flagged if any result on it is: of any protocol, aspect or repeat.
+    An item is flagged if any result on it is, for any protocol, aspect or repeat.
 
     Args:
         left_out: whether flagged items do not count.
@@ -236,7 +401,7 @@ class FlaggedItems:
         self._texts: dict[Hashable, tuple[str, ...]] = {}
 
     def add(self, item: Hashable, warnings: Iterable[str]) -> None:
-        """Take in the warnings of one result on an item."""
+        """Add the warnings of one result on an item."""
         self._items.add(item)
         if texts := flagged_texts(warnings):
             self._texts[item] = texts
@@ -246,7 +411,7 @@ class FlaggedItems:
         return self.left_out and item in self._texts
 
     def note(self) -> str | None:
-        """Write how many items are flagged and whether they count; ``None`` if nothing is flagged or left out.
+        """Return a note on the flagged items; ``None`` if nothing is flagged or left out.
 
         >>> flagged = FlaggedItems()
         >>> flagged.add("a", ["source states a verdict"])
@@ -254,9 +419,16 @@ class FlaggedItems:
         >>> flagged.note()
         '1 of 2 items contains a verdict of its own (source): see --without-flagged'
         """
-        flagged, of = len(self._texts), f"of {len(self._items):,} items"
+        flagged = len(self._texts)
+        of = f"of {len(self._items):,} items"
         if not flagged:
-            return f"none {of} contains a verdict of its own, so none is left out" if self.left_out else None
-        contain = "contains a verdict of its own" if flagged == 1 else "contain a verdict of their own"
+            return (
+                f"none {of} contains a verdict of its own, so none is left out"
+                if self.left_out
+                else None
+            )
+        contain = (
+            "contains a verdict of its own" if flagged == 1 else "contain a verdict of their own"
+        )
         texts = ", ".join(sorted({name for names in self._texts.values() for name in names}))
         return f"{flagged:,} {of} {contain} ({texts}): {'left out' if self.left_out else 'see --without-flagged'}"

@@ -1,4 +1,4 @@
-"""Define what a run returns: its results, and the statistics of one pass over them."""
+"""The return value of a run: its results, and the statistics of one pass over them."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 from operator import attrgetter
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple, overload
 
 from ...state.transcript import NO_USAGE, Usage
+from ..statistics.alignment import grouped
 from ..statistics.tie_policy import TiePolicy, Ties, Votes
 from ..tables.grid import Column, short, text_column
 from .agreement import Agreement, Resampling, RowsByAspect
@@ -19,7 +21,7 @@ from .results import Result, StoredResults
 
 @dataclass
 class Mean:
-    """Computes a running mean; ``value`` is ``None`` before the first number."""
+    """A running mean; ``value`` is ``None`` before the first number."""
 
     total: float = 0.0
     count: int = 0
@@ -37,20 +39,22 @@ class Mean:
 
 
 class Tally(Counter[int]):
-    """Counts how often each whole number occurs; ``value`` is their mean, ``None`` before the first."""
+    """Counts each integer; ``value`` is their mean, ``None`` before the first."""
 
     @property
     def value(self) -> float | None:
         """The mean so far."""
-        return sum(number * times for number, times in self.items()) / self.total() if self else None
+        return (
+            sum(number * times for number, times in self.items()) / self.total() if self else None
+        )
 
 
 @dataclass(frozen=True)
 class UsageTotals:
-    """Adds up the usage of judgements, in total and on average; a judgement is one item, aspect and repeat.
+    """The usage of judgements, in total and on average; a judgement is one item, aspect and repeat.
 
     Attributes:
-        judgements: how many there were, failed ones included.
+        judgements: the number of judgements, including failed ones.
         total: the sum of their usages.
     """
 
@@ -64,8 +68,10 @@ class UsageTotals:
 
     @property
     def tokens_each(self) -> float | None:
-        """Tokens per judgement; the least there can be where those of some calls are not known."""
-        return self._each(self.total.tokens if self.total.tokens or not self.total.uncounted else None)
+        """Tokens per judgement; a lower bound if the tokens of some calls are unknown."""
+        return self._each(
+            self.total.tokens if self.total.tokens or not self.total.uncounted else None
+        )
 
     @property
     def cost_each(self) -> float | None:
@@ -85,37 +91,44 @@ class UsageTotals:
 
 
 def _tokens(usage: Usage) -> str | int:
-    # A function and no lambda: one in an annotation would look for ``short`` among the names of the class.
+    # A function instead of a lambda: a lambda in an annotation would look for ``short`` among the
+    # names of the class.
     return usage.shown_tokens(short) if usage.uncounted else usage.tokens
 
 
 @dataclass
 class Overview:
-    """Sums up one protocol on one aspect: verdicts, means and usage.
+    """A summary of one protocol on one aspect: verdicts, means and usage.
 
     Attributes:
-        judged: results with a verdict.
-        failed: results without one.
+        judged: the number of results with a verdict.
+        failed: the number of results without one.
         score: the mean over verdicts.
-        rounds: how many verdicts took so many rounds.
-        usage: what all of them took, failed ones included.
-        stop_reasons: how many verdicts ended for each reason.
-        calls: how many results took so many calls, failed ones included.
+        rounds: the number of verdicts by number of rounds.
+        usage: the usage of all results, including failed ones.
+        stop_reasons: the number of verdicts by stop reason.
+        calls: the number of results by number of calls, including failed ones.
     """
 
     judged: Annotated[int, Column("judged")] = 0
     failed: Annotated[int, Column("failed")] = 0
     score: Annotated[Mean, Column("mean", 2, of=attrgetter("value"))] = field(default_factory=Mean)
-    rounds: Annotated[Tally, Column("rounds", 2, of=attrgetter("value"))] = field(default_factory=Tally)
+    rounds: Annotated[Tally, Column("rounds", 2, of=attrgetter("value"))] = field(
+        default_factory=Tally
+    )
     usage: Annotated[
         Usage,
         Column("calls", of=attrgetter("calls")),
         Column("tokens", form="short", of=_tokens),
-        Column("cost", form="money", of=lambda of: "unknown" if of.cost_usd is None else of.cost_usd),
+        Column(
+            "cost", form="money", of=lambda of: "unknown" if of.cost_usd is None else of.cost_usd
+        ),
     ] = NO_USAGE
     stop_reasons: Annotated[
         Counter[str | None],
-        text_column("stop reason", of=lambda ends: ", ".join(f"{why} {n}" for why, n in ends.most_common())),
+        text_column(
+            "stop reason", of=lambda ends: ", ".join(f"{why} {n}" for why, n in ends.most_common())
+        ),
     ] = field(default_factory=Counter)
     calls: Tally = field(default_factory=Tally)
 
@@ -139,11 +152,11 @@ class Overview:
 
 
 class RunSummary:
-    """Computes the statistics of a run in one pass over its results; a few numbers of each result are kept.
+    """The statistics of a run from one pass over its results, of which a few numbers are stored.
 
     Attributes:
-        overviews: an overview of each protocol and aspect, in the order in which they occur.
-        rows: the rows of each protocol that its agreement with people is computed from.
+        overviews: an overview of each protocol and aspect, in order of occurrence.
+        rows: the rows of each protocol for its agreement with humans.
         liveliest: the index of the longest debate that changed its score; ``None`` without results.
     """
 
@@ -151,30 +164,33 @@ class RunSummary:
         self.overviews: dict[tuple[str, str | None], Overview] = {}
         self.rows: dict[str, RowsByAspect] = {}
         self.liveliest: int | None = None
-        # False sorts before True: any debate that changed its score comes before all that did not, whatever their
+        # False sorts before True: any debate that changed its score has priority, regardless of
         # length.
         most = (False, -1)
         for place, row in enumerate(rows):
-            protocol, by_round = row["protocol"], row["score_by_round"]
+            protocol = row["protocol"]
+            by_round = row["score_by_round"]
             self.overviews.setdefault((protocol, row["aspect"]), Overview()).add(row)
             self.rows.setdefault(protocol, RowsByAspect()).add(row)
             lively = any(score != by_round[0] for score in by_round), row["rounds"] or 0
             if lively > most:
-                self.liveliest, most = place, lively
+                self.liveliest = place
+                most = lively
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Holds the outcome of a run.
+    """The outcome of a run.
 
     Attributes:
-        results: one for each item, aspect, protocol and repeat. With a folder they stay in their file, and each is
-            read when it is accessed.
-        manifest: what was run; ``manifest["signatures"]`` tells two runs apart.
-        folder: where results and manifest are on disk; None without a folder.
-        stopped: why the run ended before its work was done; ``None`` if all is done.
-        given_up: requests that were sent in this start of the run and have no reply: they took too long, or the
-            connection was cut. The provider may bill them; the run's budget counts them as usual replies.
+        results: one for each item, aspect, protocol and repeat. With a folder, they stay in their
+            file, and each is read when it is accessed.
+        manifest: the description of the run; ``manifest["signatures"]`` distinguishes runs.
+        folder: the folder of results and manifest; None without a folder.
+        stopped: why the run ended before it was complete; ``None`` if it is complete.
+        given_up: the number of requests of this start without a reply: they took too long, or the
+            connection was cut. The provider may bill them; the run's budget counts them as usual
+            replies.
     """
 
     results: Sequence[Result]
@@ -196,19 +212,19 @@ class Evaluation:
         return tuple(result for result in self.results if result.status == "failed")
 
     def heads(self) -> Iterator[Mapping[str, Any]]:
-        """Iterate over the fields of each result; the transcripts of stored ones are not parsed, and left out."""
+        """Yield the fields of each result, for stored ones without the transcripts."""
         results = self.results
         return results.heads() if isinstance(results, StoredResults) else map(vars, results)
 
     @cached_property
     def figures(self) -> RunSummary:
         """The statistics of one pass over all results; computed once."""
-        # A frozen dataclass allows this: `cached_property` stores the value in `__dict__`, past `__setattr__`.
+        # `cached_property` stores the value in `__dict__`, which a frozen dataclass allows.
         return RunSummary(self.heads())
 
     @property
     def rule(self) -> TiePolicy:
-        """The rule by which its comparisons are measured against people, unless said otherwise: the data's own."""
+        """The default policy for comparing its preferences with human ones, from the data."""
         return TiePolicy.of(self.manifest)
 
     def agreement(
@@ -219,17 +235,18 @@ class Evaluation:
         ties: Ties | None = None,
         votes: Votes | None = None,
     ) -> dict[str, Agreement]:
-        """Measure the agreement of one protocol with people, by aspect; the protocol is named if there are several.
+        """Measure the agreement of one protocol with humans, by aspect.
 
         Args:
-            protocol: the protocol whose verdicts are compared.
-            resampling: how intervals are made.
-            ties: how human ties in comparisons count; by default as the data's rule says (see ``TiePolicy``).
-            votes: whether people's majority counts or each of their votes; by default as the data's rule says.
+            protocol: the protocol whose verdicts are compared; required if there are several.
+            resampling: the settings of intervals.
+            ties: how human ties in comparisons count; by default according to the data (see
+                ``TiePolicy``).
+            votes: whether the human majority counts or each vote; by default according to the data.
 
         Raises:
             ValueError: several protocols were run, and none is named.
-            UsageError: the rule for ties or votes does not exist.
+            UsageError: an unknown rule for ties or votes.
         """
         rows = self.figures.rows
         if protocol is None and len(rows) > 1:
@@ -238,6 +255,174 @@ class Evaluation:
         return chosen.agreement(resampling, self.rule.override(ties, votes))
 
     def most_worth_reading(self) -> Result | None:
-        """Return the longest debate that changed its score, else the longest; ``None`` without results."""
+        """Return the longest debate that changed its score, else the longest, if there is one."""
         place = self.figures.liveliest
         return None if place is None else self.results[place]
+
+    @property
+    def runs(self) -> tuple[EvaluatedRun, ...]:
+        """The runs inside: itself, or one for each combination of datasets and models."""
+        return (EvaluatedRun(str((self.manifest.get("data") or {}).get("name", "")), "", self),)
+
+    def run(self, title: str) -> Evaluation:
+        """Return one of its runs by title: the dataset's name, with the model if there are several.
+
+        Raises:
+            ValueError: an unknown title; the message lists the known ones.
+        """
+        by_title = {run.title: run.evaluation for run in self.runs}
+        if title not in by_title:
+            raise ValueError(f"there is no run {title!r}; runs are {'; '.join(by_title)}")
+        return by_title[title]
+
+    def by_dataset(self) -> dict[str, list[EvaluatedRun]]:
+        """Return the runs of each dataset, in the given order of datasets."""
+        return grouped((run.dataset, run) for run in self.runs)
+
+
+class EvaluatedRun(NamedTuple):
+    """One run among several.
+
+    Attributes:
+        dataset: the title of its dataset: its name, or more if names are equal.
+        model: the title of its models; empty if there is one choice of models.
+        evaluation: its outcome.
+    """
+
+    dataset: str
+    model: str
+    evaluation: Evaluation
+
+    @property
+    def title(self) -> str:
+        """The dataset, and the model if there are several."""
+        return ", ".join(filter(None, (self.dataset, self.model)))
+
+    def judge(self, protocol: str) -> str:
+        """Return the unique name of a judge among all runs.
+
+        >>> EvaluatedRun("demo", "gpt-4o", Evaluation((), {})).judge("debate")
+        'demo, gpt-4o: debate'
+        """
+        return f"{self.title}: {protocol}"
+
+
+class JoinedResults(Sequence[Result]):
+    """The results of several runs in order, without loading them into memory."""
+
+    def __init__(self, parts: Iterable[Sequence[Result]]) -> None:
+        self._parts = tuple(parts)
+
+    def __len__(self) -> int:
+        return sum(map(len, self._parts))
+
+    def __iter__(self) -> Iterator[Result]:
+        return chain.from_iterable(self._parts)
+
+    @overload
+    def __getitem__(self, index: int) -> Result: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Result]: ...
+    def __getitem__(self, index: int | slice) -> Result | Sequence[Result]:
+        if isinstance(index, slice):
+            return tuple(self[place] for place in range(*index.indices(len(self))))
+        place = index + len(self) if index < 0 else index
+        for part in self._parts:
+            if 0 <= place < len(part):
+                return part[place]
+            place -= len(part)
+        raise IndexError(f"there are {len(self)} results, none has the place {index}")
+
+
+@dataclass(frozen=True, repr=False)
+class Evaluations(Evaluation):
+    """The outcome of a run over several datasets, with several models, or both.
+
+    ``runs`` has an ``Evaluation`` for each combination. Judges are named with their run, such as
+    ``demo: debate``, because no value is computed over several datasets or models.
+
+    Attributes:
+        parts: the runs, dataset by dataset. Runs that the start did not reach are missing.
+        wanted: the planned number of runs.
+    """
+
+    parts: tuple[EvaluatedRun, ...] = ()
+    wanted: int = 0
+
+    @classmethod
+    def of(
+        cls, parts: Sequence[EvaluatedRun], wanted: int, folder: Path | None, stopped: str | None
+    ) -> Evaluations:
+        """Combine the outcomes of runs."""
+        signatures = {
+            run.judge(protocol): signature
+            for run in parts
+            for protocol, signature in run.evaluation.manifest["signatures"].items()
+        }
+        manifest = {
+            "signatures": signatures,
+            "runs": {run.title: run.evaluation.manifest for run in parts},
+        }
+        given_up = sum(run.evaluation.given_up for run in parts)
+        results = JoinedResults(run.evaluation.results for run in parts)
+        return cls(results, manifest, folder, stopped, given_up, tuple(parts), wanted)
+
+    @property
+    def runs(self) -> tuple[EvaluatedRun, ...]:
+        """The runs, one for each combination of datasets and models."""
+        return self.parts
+
+    @property
+    def failed(self) -> Sequence[Result]:
+        """The results of all runs without a verdict."""
+        return JoinedResults(run.evaluation.failed for run in self.parts)
+
+    def heads(self) -> Iterator[Mapping[str, Any]]:
+        """Yield the fields of each result, with judges named with their run."""
+        for run in self.parts:
+            for head in run.evaluation.heads():
+                yield {**head, "protocol": run.judge(head["protocol"])}
+
+    def agreement(
+        self,
+        protocol: str | None = None,
+        resampling: Resampling | None = None,
+        *,
+        ties: Ties | None = None,
+        votes: Votes | None = None,
+    ) -> dict[str, Agreement]:
+        """Measure the agreement of one judge, such as ``demo: debate``, with humans by aspect.
+
+        Raises:
+            ValueError: no judge is named, or the name is unknown.
+        """
+        judges = {
+            run.judge(name): (run, name)
+            for run in self.parts
+            for name in run.evaluation.figures.rows
+        }
+        if protocol not in judges:
+            raise ValueError(f"several runs were made; name a judge among {'; '.join(judges)}")
+        run, name = judges[protocol]
+        return run.evaluation.agreement(name, resampling, ties=ties, votes=votes)
+
+    def __repr__(self) -> str:
+        where = f" in {self.folder}" if self.folder else ""
+        count = (
+            f"{len(self.parts)} of {self.wanted}"
+            if len(self.parts) < self.wanted
+            else f"{self.wanted}"
+        )
+        lines = [f"<Evaluations: {count} {'run' if self.wanted == 1 else 'runs'}{where}>"]
+        for dataset, runs in self.by_dataset().items():
+            lines.append(f"{dataset} ({runs[0].evaluation.manifest['data']['kind']}):")
+            lines += [f"  {line}" for run in runs for line in _lines(run)]
+        return "\n".join(lines)
+
+
+def _lines(run: EvaluatedRun) -> Iterator[str]:
+    """Yield a line for each judge and aspect of a run."""
+    for (protocol, aspect), overview in run.evaluation.figures.overviews.items():
+        name = ", ".join(filter(None, (protocol, run.model, aspect)))
+        mean = "" if overview.score.value is None else f", mean {overview.score.value:.2f}"
+        yield f"{name}: {overview.judged:,} judged, {overview.failed:,} failed{mean}"

@@ -1,4 +1,4 @@
-"""Open and lock the folder of a run, and read, write and compare its run.json."""
+"""The folder of a run with its lock, and reading, writing and comparing of its run.json."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ..journal.call_journal import Journal
 from ..journal.private_files import PRIVATE, make_private_folder, warn_of_readers, whole_file
 from .config import RunConfig
 from .results import FILE as RESULTS
-from .results import Result, ResultsFile, first_fault, kind_of_turns
+from .results import Result, ResultsFile, StoredResults, first_fault, kind_of_turns
 from .run_log import FILE as LOG
 
 JOURNAL = "journal.sqlite"
@@ -31,16 +31,16 @@ SHARED_JOURNAL = "calls.sqlite"
 
 
 class RunFolder:
-    """Holds what a run writes: results, manifest, evaluation steps, journal.
+    """The files that a run writes: results, manifest, evaluation steps, journal.
 
-    Without a folder of its own the run has a journal in a temporary one, and writes no results.
+    A run without a folder has a journal in a temporary one, and does not write results.
 
     Attributes:
         manifest: the manifest of this run, as of its first start.
         results: the file; ``None`` without a folder.
-        steps: evaluation steps written so far.
-        new_steps: those among them that no verdict which is kept has asked for.
-        journal: finished calls.
+        steps: the evaluation steps so far.
+        new_steps: the steps that no stored verdict has requested yet.
+        journal: the finished calls.
     """
 
     def __init__(self, manifest: Mapping[str, Any], path: Path | None, journal: Journal) -> None:
@@ -53,10 +53,11 @@ class RunFolder:
         self.journal = journal
 
     def keep(self, result: Result) -> None:
-        """Add a result to the file, and to the manifest the evaluation steps that came of it.
+        """Add a result to the file, and its evaluation steps to the manifest.
 
-        Steps are not written before the verdict that asked for them: if the run is interrupted in between, that verdict
-        asks again when the run resumes, the journal answers, and its transcript has the planner's turn as it should.
+        Steps are not written before the verdict that requested them. If the run is interrupted in
+        between, the verdict requests them again after the resumption. The journal then answers, and
+        the transcript contains the planner's turn.
 
         Raises:
             OSError: it could not be written.
@@ -66,23 +67,23 @@ class RunFolder:
         self.results.add(result)
         if self.new_steps and result.status == "ok":
             kind_of = kind_of_turns(result)
-            # Whether this verdict is the one that had the steps written.
+            # Whether this verdict had the steps written.
             if any(kind_of(turn) == "plans" for turn in result.transcript):
                 for planned in [new for new in self.new_steps if new.aspect == result.aspect]:
                     keep_steps(self._path, planned)
                     self.new_steps.remove(planned)
 
     def steps_of_a_pass(self) -> EvaluationStepsCache:
-        """Make a cache for one of several passes over the items, with the steps that some verdict was made with.
+        """Return a cache for one of several passes over the items, with steps of stored verdicts.
 
-        Other steps are asked for again in each pass, until the item that asks for them first has its verdict.
+        Other steps are requested again in each pass, until their first item has its verdict.
         """
         new = {planned.key for planned in self.new_steps}
         kept = [planned for planned in self.steps.all if planned.key not in new]
         return EvaluationStepsCache(kept, self.steps.note)
 
     def keep_rest(self) -> None:
-        """Add to the manifest the steps whose first item failed, but which other items were judged with.
+        """Add steps to the manifest whose first item failed, but which other items used.
 
         Raises:
             OSError: it could not be written.
@@ -92,41 +93,53 @@ class RunFolder:
 
     @property
     def manifest(self) -> Mapping[str, Any]:
-        """The run's manifest, with the evaluation steps that were written on the way."""
+        """The run's manifest, with the evaluation steps written so far."""
         steps = [planned.model_dump(mode="json") for planned in self.steps.all]
         return {**self._manifest, **({"steps": steps} if steps else {})}
 
 
 @asynccontextmanager
 async def run_folder(
-    path: Path | None, manifest: Mapping[str, Any], config: RunConfig, waits: Waits | None = None
+    path: Path | None,
+    manifest: Mapping[str, Any],
+    config: RunConfig,
+    waits: Waits | None = None,
+    journal_file: Path | None = None,
 ) -> AsyncIterator[RunFolder]:
-    """Open the folder of a run, new or begun.
+    """Open the folder of a new or existing run.
 
     Args:
-        path: the folder; ``None`` keeps calls in a temporary one until the run ends.
-        manifest: what the run is; a folder that holds another run is refused.
-        config: whether results in the folder are renamed, and where the journal is.
-        waits: gets a note while the journal is waited for.
+        path: the folder; ``None`` stores calls in a temporary one until the run ends.
+        manifest: the description of the run; a folder with another run is refused.
+        config: decides whether to rename results in the folder, and has the location of the
+            journal.
+        waits: receives a note while the run waits for the journal.
+        journal_file: the journal if the config names none; default: a file in the folder. The
+            caller ensures that no other process uses it.
 
     Raises:
-        UsageError: another process uses the folder, it holds another run, or the journal cannot be used.
+        UsageError: another process uses the folder, it contains another run, or the journal cannot
+            be used.
     """
-    with _locked(path) as folder:
+    with locked_folder(path) as folder:
         if path is not None:
             begin_anew = config.fresh or config.overwrite
             if "shard" in manifest:
-                manifest = {**manifest, "run": run_of_shards(folder, manifest, begin_anew=begin_anew)}
+                manifest = {
+                    **manifest,
+                    "run": run_of_shards(folder, manifest, begin_anew=begin_anew),
+                }
             if begin_anew:
                 rename_results(folder)
             manifest = write_manifest(folder, {**manifest, "fresh": config.fresh})
         journal = await Journal.open(
-            config.journal or folder / JOURNAL,
+            config.journal or journal_file or folder / JOURNAL,
             run=manifest["run"],
             part=manifest.get("shard", ""),
-            # As of the first start: a run that was begun fresh must not be served older replies when it resumes.
+            # As of the first start: a run that began fresh must not get older replies when it
+            # resumes.
             fresh=manifest.get("fresh", config.fresh),
-            # The lock on the folder keeps others from the journal inside; one that is named may have other users.
+            # The folder's lock protects the journal inside. A named journal may have other users.
             shared=config.journal is not None,
             waits=waits or Waits(),
         )
@@ -141,8 +154,8 @@ async def run_folder(
 
 
 @contextmanager
-def _locked(folder: Path | None, what: str = "run") -> Iterator[Path]:
-    """Hold the lock of a folder, for which no other process may have another run; without a folder make one."""
+def locked_folder(folder: Path | None, what: str = "run") -> Iterator[Path]:
+    """Hold the lock of a folder, so that no other process runs in it; create one if needed."""
     if folder is None:
         with TemporaryDirectory(prefix="jurygraph-") as temporary:
             yield Path(temporary)
@@ -151,55 +164,60 @@ def _locked(folder: Path | None, what: str = "run") -> Iterator[Path]:
     try:
         lock = FileLock(folder / f"{what}.lock", mode=PRIVATE, blocking=False).acquire()
     except Timeout:
-        in_use = f"{folder} is in use by another {what}; wait for it to end, or choose another --out"
+        in_use = (
+            f"{folder} is in use by another {what}; wait for it to end, or choose another --out"
+        )
         raise UsageError(in_use) from None
     with lock:
         yield folder
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder for results, where there is none.
+    """Create a folder for results, if there is none.
 
     Raises:
-        UsageError: a file stands there.
+        UsageError: a file has this name.
     """
     refuse_file(folder)
     make_private_folder(folder)
 
 
 def refuse_file(out: Path | None) -> None:
-    """Raise a UsageError where something that is no folder stands in the place of one for results."""
+    """Raise a UsageError if the path for a results folder is not a folder."""
     if out is not None and out.exists() and not out.is_dir():
         raise UsageError(f"{out} is a file: --out takes a folder")
 
 
 @contextmanager
 def shared_calls(folder: Path | None, what: str, config: RunConfig) -> Iterator[RunConfig]:
-    """Lock the folder of several runs that share their calls, and yield the config of each of them.
+    """Lock the folder of several runs that share their calls, and yield the config for each.
 
     Args:
-        folder: the one above theirs; ``None`` keeps the calls in a temporary one.
-        what: they are together, such as ``sweep``.
-        config: says where the journal is, if it is not in the folder.
+        folder: the folder above theirs; ``None`` stores the calls in a temporary one.
+        what: the kind of the runs, such as ``sweep``.
+        config: has the location of the journal, if it is not in the folder.
 
     Raises:
-        UsageError: a file stands there, or another process uses the folder.
+        UsageError: a file has this name, or another process uses the folder.
     """
-    with _locked(folder, what) as place:
+    with locked_folder(folder, what) as place:
         yield replace(config, journal=config.journal or place / SHARED_JOURNAL)
 
 
 FILE = "run.json"
+RUN_SET = "runs.json"
+"""The description of the runs in a folder with several runs (``run_set.py``)."""
 _STEPS = TypeAdapter(list[PlannedSteps])
 
 
 def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """Write the manifest to the run's folder, or go on with the run that is there; return the manifest that holds now.
+    """Write the manifest to the run's folder, or continue the existing run; return the manifest.
 
-    A run that resumes keeps its id, its date and its evaluation steps; it may have more items or repeats than before.
+    A resumed run keeps its id, its date and its evaluation steps. It may have more items or repeats
+    than before.
 
     Raises:
-        UsageError: the folder holds another run; names what differs.
+        UsageError: the folder contains another run; the message lists the differences.
     """
     before = check_manifest(folder, manifest)
     now = {**manifest, **{name: before[name] for name in _OF_THE_FIRST_START if name in before}}
@@ -208,15 +226,15 @@ def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def run_of_shards(folder: Path, manifest: Mapping[str, Any], *, begin_anew: bool = False) -> str:
-    """Return the id of the run that a shard is part of: that of the manifest beside the folders of the shards.
+    """Return the id of the run that a shard belongs to, from the manifest above the shards.
 
-    The first shard to start writes that manifest, which is the shard's but for its ``shard``.
+    The first shard to start writes that manifest, which is the shard's without ``shard``.
 
     Args:
-        folder: the shard's.
-        manifest: the shard's.
-        begin_anew: whether to begin another run where that manifest is of another one, or of one that this shard has
-            been part of already. Shards that begin anew later are part of the new run.
+        folder: the shard's folder.
+        manifest: the shard's manifest.
+        begin_anew: whether to begin another run if that manifest belongs to another one, or to one
+            that this shard was already part of. Shards that begin again later join the new run.
 
     Raises:
         UsageError: there is another run.
@@ -226,12 +244,14 @@ def run_of_shards(folder: Path, manifest: Mapping[str, Any], *, begin_anew: bool
     with FileLock(folder.parent / "shards.lock", mode=PRIVATE):
         above = read_manifest(folder.parent) if (folder.parent / FILE).exists() else None
         if above is not None:
-            is_done = above["run"] == mine or any(differences(above["signatures"], whole["signatures"]))
+            is_done = above["run"] == mine or any(
+                differences(above["signatures"], whole["signatures"])
+            )
             if not (begin_anew and is_done):
                 _refuse_other_run(folder.parent, above, whole)
                 return str(above["run"])
         elif mine and not begin_anew:
-            # Shards of earlier versions had an id each.
+            # In earlier versions, each shard had its own id.
             whole["run"] = mine
         write_whole(folder.parent / FILE, whole)
         return str(whole["run"])
@@ -242,12 +262,16 @@ _OTHERWISE = "choose another --out, or start a new run in this one with --overwr
 
 
 def check_manifest(folder: Path, manifest: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Check that a folder holds no other run; return the manifest that is there, empty where there is none.
+    """Check that a folder contains no other run; return its manifest, or an empty one.
 
     Raises:
-        UsageError: it holds another run, or nothing says which.
+        UsageError: it contains another run, or an unknown one.
     """
     if not (folder / FILE).exists():
+        if (folder / RUN_SET).exists():
+            raise UsageError(
+                f"{folder} holds several runs, described in {RUN_SET}: choose another --out"
+            )
         if (folder / RESULTS).exists():
             raise UsageError(f"{folder} holds {RESULTS}, but {FILE} is missing: {_OTHERWISE}")
         return {}
@@ -260,13 +284,17 @@ def check_manifest(folder: Path, manifest: Mapping[str, Any]) -> Mapping[str, An
 
 
 def rename_results(folder: Path) -> None:
-    """Rename the files of the run that is in a folder, if any; its journal stays, for its calls may serve again."""
+    """Rename the files of a folder's run, if any.
+
+    Its journal stays, so that its calls can be reused.
+    """
     present = [folder / name for name in (RESULTS, FILE) if (folder / name).exists()]
     try:
         created = str(read_manifest(folder)["created"]).replace(":", "")
     except (DataError, KeyError):
         created = "unknown"
-    # The files of one run get the same mark, so that they can be told to belong together: its date, or with a number.
+    # The files of one run get the same mark, to show that they belong together: its date, or with a
+    # number.
     for mark in chain([created], (f"{created}.{number}" for number in count(2))):
         renamed = [path.with_name(f"{path.stem}.{mark}{path.suffix}") for path in present]
         if not any(path.exists() for path in renamed):
@@ -279,7 +307,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     """Read the manifest of a run.
 
     Raises:
-        DataError: the folder holds none, or it cannot be read.
+        DataError: the folder has none, or it cannot be read.
     """
     path = folder / FILE
     try:
@@ -296,32 +324,52 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 
 
 def model_names(manifest: Mapping[str, Any], *protocols: str) -> tuple[str, ...]:
-    """Name the models of a run, or of some of its protocols: without their parameters, and each of them once.
+    """Return the models of a run or of some of its protocols, without parameters and duplicates.
 
     >>> model_names({"models": {"debate": {"scorer": "openai:gpt-4o?seed=1", "critic": "openai:gpt-4o"}}})
     ('openai:gpt-4o',)
     """
     chosen = (manifest["models"][name] for name in protocols or manifest.get("models", ()))
-    return tuple(dict.fromkeys(label.partition("?")[0] for by_role in chosen for label in by_role.values()))
+    return tuple(
+        dict.fromkeys(label.partition("?")[0] for by_role in chosen for label in by_role.values())
+    )
 
 
 def results_of(folder: Path) -> ResultsFile:
-    """Return the file of a run's results, which refuses scores that its judges cannot have given.
+    """Return the file of a run's results, which refuses scores that are off its scales.
 
     Raises:
-        DataError: the manifest cannot be read; where there is none, no scale is known.
+        DataError: the manifest cannot be read; without one, no scale is known.
     """
     manifest = read_manifest(folder) if (folder / FILE).exists() else {}
-    # Metrics have scales of their own.
+    # Metrics have their own scales.
     aspects = () if "metrics" in manifest else manifest.get("aspects") or ()
     return ResultsFile(folder, aspects)
 
 
-def read_steps(folder: Path) -> list[PlannedSteps]:
-    """Read the evaluation steps that were written in the run so far.
+def stored_results(folder: Path) -> StoredResults:
+    """Return the results of a run that has begun.
 
     Raises:
-        DataError: the folder holds no run, or its steps cannot be read.
+        DataError: the folder has no run, or no results; the message says where they are if the run
+            is in shards.
+    """
+    # Raises an error that names the folders with runs, if this one has none.
+    read_manifest(folder)
+    results = results_of(folder)
+    if not results.path.exists():
+        why = "nothing was judged in it"
+        if any((shard / FILE).exists() for shard in folder.glob("shard-*-of-*")):
+            why = f"its verdicts are in shards; first run jurygraph merge {folder} --out {folder}"
+        raise DataError(f"{folder}: holds {FILE} but no {results.path.name}: {why}")
+    return results.read()
+
+
+def read_steps(folder: Path) -> list[PlannedSteps]:
+    """Read the evaluation steps of the run so far.
+
+    Raises:
+        DataError: the folder has no run, or its steps cannot be read.
     """
     try:
         return _STEPS.validate_python(read_manifest(folder).get("steps", []))
@@ -330,20 +378,22 @@ def read_steps(folder: Path) -> list[PlannedSteps]:
 
 
 def keep_steps(folder: Path, planned: PlannedSteps) -> None:
-    """Add evaluation steps to the manifest, so that a run that resumes uses the same."""
+    """Add evaluation steps to the manifest, so that a resumed run uses them too."""
     manifest = read_manifest(folder)
     manifest["steps"] = [*manifest.get("steps", []), planned.model_dump(mode="json")]
     write_whole(folder / FILE, manifest)
 
 
 def write_whole(path: Path, manifest: Mapping[str, Any]) -> None:
-    """Write a manifest as JSON, whole or not at all: a run that is killed leaves the one before."""
+    """Write a manifest as JSON, completely or not at all: a killed run leaves the old one."""
     with whole_file(path) as file:
         file.write(json.dumps(manifest, ensure_ascii=False, indent=2).encode() + b"\n")
 
 
 def _refuse_other_run(folder: Path, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
-    was, is_now = (f"shard {run['shard']}" if run.get("shard") else "no shard" for run in (old, new))
+    was, is_now = (
+        f"shard {run['shard']}" if run.get("shard") else "no shard" for run in (old, new)
+    )
     remedy = _OTHERWISE.capitalize()
     if was != is_now:
         raise UsageError(f"{folder} belongs to another run: it is {was}, not {is_now}. {remedy}")
@@ -360,19 +410,22 @@ _SERVERS = re.compile(r"[?&]base_url=(?:[^,&|]+,(?=\w+://))+[^,&|]*")
 def differences(
     old: Mapping[str, str], new: Mapping[str, str], without: Container[str] = ()
 ) -> Iterator[str]:
-    """Say what differs between signatures: the protocols, and each part of those that are in both, ``without`` some."""
+    """Yield the differences between signatures: protocols, and parts except ``without``."""
     if old.keys() != new.keys():
         yield f"it is of {', '.join(old)}, not of {', '.join(new)}"
     for protocol in (name for name in old if name in new):
-        before, now = signature_parts(old[protocol]), signature_parts(new[protocol])
+        before = signature_parts(old[protocol])
+        now = signature_parts(new[protocol])
         for part in dict.fromkeys([*before, *now]):
-            was, becomes = before.get(part, "not set"), now.get(part, "not set")
-            # Which of several servers of a model answer makes no difference.
+            was = before.get(part, "not set")
+            becomes = now.get(part, "not set")
+            # It makes no difference which of several servers of a model answers.
             if part not in without and _SERVERS.sub("", was) != _SERVERS.sub("", becomes):
                 yield f"{protocol}: {part} was {was}, is {becomes}"
 
 
 def signature_parts(signed: str) -> dict[str, str]:
     """Return the parts of a signature by name."""
-    # For example "protocol:debate|data:demo@3f2a|n:2"; a value may itself hold a colon, as models do.
+    # For example "protocol:debate|data:demo@3f2a|n:2"; a value may itself contain a colon, as in
+    # model names.
     return {name: value for name, _, value in (part.partition(":") for part in signed.split("|"))}

@@ -1,4 +1,4 @@
-"""Write the log of a run; secrets and control characters are taken out of all text."""
+"""The log of a run; secrets and control characters are removed from all text."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ FILE = "log.jsonl"
 ROOT = logging.getLogger("jurygraph")
 
 OTHERS = ("asyncio", "langsmith", "opentelemetry")
-"""Loggers whose warnings go to the log as well, rather than to the middle of the screen."""
+"""Loggers whose warnings also go to the log, instead of appearing on the screen."""
 
 
 @contextmanager
 def logging_to(
     folder: Path | None, console: Console | None, notices: Console | None = None
 ) -> Iterator[None]:
-    """Log what happens inside.
+    """Log the events inside the block.
 
     Args:
-        folder: gets ``log.jsonl``: a line an event, ``time`` in UTC, ``level``, ``logger``, ``event`` and its figures.
-            Several starts of a run append to it.
-        console: gets the same, for people.
-        notices: gets, where ``console`` does not, what a person is to be told at once.
+        folder: receives ``log.jsonl``: one line per event with ``time`` in UTC, ``level``,
+            ``logger``, ``event`` and its fields. Several starts of a run append to it.
+        console: receives the same, for humans.
+        notices: receives notices for the user immediately, if ``console`` is not given.
     """
     handlers: list[logging.Handler] = []
     if folder is not None:
@@ -55,7 +55,7 @@ def logging_to(
 
 @contextmanager
 def handled_by(handlers: list[logging.Handler], level: int = logging.DEBUG) -> Iterator[None]:
-    """Send what happens inside to these handlers alone, from that level on; of other packages' loggers, warnings."""
+    """Send events inside the block only to these handlers; from other packages only warnings."""
     least = {ROOT: level, **dict.fromkeys(map(logging.getLogger, OTHERS), logging.WARNING)}
     before = {logger: (logger.level, logger.propagate) for logger in least}
     for logger, its_level in least.items():
@@ -79,18 +79,19 @@ class _JsonLine(JsonFormatter):
         super().__init__(fields, rename_fields=renamed, json_ensure_ascii=False)
 
     def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:  # noqa: N802
-        """Format the time in UTC, so that no hour comes twice when clocks change."""
+        """Format the time in UTC, so that no hour occurs twice when clocks change."""
         return datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
 
     def process_log_record(self, log_data: dict[str, Any]) -> dict[str, Any]:
-        """Redact the message, since it may quote text from anywhere."""
+        """Redact the message, because it may quote text from anywhere."""
         return {name: _safe(value) for name, value in log_data.items()}
 
 
 class _LogFile(logging.Handler):
-    """Writes events as lines of JSON; a line that a crash or a full disk cuts off leaves all others readable.
+    """Writes events as lines of JSON; a partial line after a crash leaves all others readable.
 
-    Lines that cannot be written are counted, and the next one that can be says how many: a log is not worth a run.
+    Lines that cannot be written are counted, and the next written line contains the count. A
+    failing log must not stop a run.
     """
 
     def __init__(self, path: Path) -> None:
@@ -109,23 +110,24 @@ class _LogFile(logging.Handler):
         super().close()
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write a record if it can be written."""
+        """Write a record if possible."""
         if self._lost:
             record.lines_lost = self._lost
         try:
             line = self.format(record).encode() + b"\n"
             if self._file is None:
-                # With the first record, so that a run that is refused leaves no file behind.
+                # Open it with the first record, so that a refused run leaves no file behind.
                 make_private_folder(self._path.parent)
-                # In mode "a" every write goes to the end, wherever the check of the last byte has left the position.
+                # In mode "a", every write goes to the end, regardless of the position after
+                # checking the last byte.
                 self._file = FileIO(self._path, "a+", opener=private)
                 if self._file.tell():
                     self._file.seek(-1, 2)
                     self._torn = self._file.read(1) != b"\n"
-            # The newline ends the half line before it, so that this one stands alone.
+            # The newline ends the partial line before it, so that this one is separate.
             whole = b"\n" + line if self._torn else line
             self._torn = self._file.write(whole) < len(whole)
-            # Without room for the whole line, it is lost, too.
+            # Without room for the whole line, it is lost too.
             self._lost = self._lost + 1 if self._torn else 0
         except Exception:
             self._lost += 1
@@ -135,16 +137,17 @@ _STYLES = {logging.DEBUG: "dim", logging.INFO: "cyan", logging.WARNING: "yellow"
 
 
 class _ConsoleHandler(logging.Handler):
-    """Prints one line for each event, with its extra fields; never folded, so that ``grep`` finds it whole."""
+    """Prints one unfolded line for each event with its extra fields, so that ``grep`` works."""
 
     def __init__(self, console: Console) -> None:
         super().__init__()
         self._console = console
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Print a record if it can be printed: a log is not worth a run."""
+        """Print a record if possible, because a failing log must not stop a run."""
         with suppress(Exception):
-            # Without those of other packages, which put some into every record of the process, with an underscore.
+            # Without fields of other packages, some of which add fields with an underscore to every
+            # record.
             fields = merge_record_extra(record, {}, RESERVED_ATTRS)
             if record.exc_info and record.exc_info[1]:
                 fields["error"] = repr(record.exc_info[1])
@@ -159,7 +162,7 @@ class _ConsoleHandler(logging.Handler):
 
 
 def _safe(value: Any) -> Any:
-    """Return a number as it is, anything else as redacted text."""
+    """Return a number unchanged, anything else as redacted text."""
     return value if value is None or isinstance(value, bool | int | float) else log_text(str(value))
 
 
@@ -168,17 +171,17 @@ KEPT_AT_THE_END = 300
 
 
 def log_text(text: str) -> str:
-    """Make the words of an error fit for a log: one line without keys and control characters, and not too long.
+    """Return an error's text for a log: one line without keys and control characters, shortened.
 
-    A model's reply is left out where an error quotes it, since it may quote the prompt in turn; it stands in the
-    results.
+    A model's reply that an error quotes is left out, because it may quote the prompt. The results
+    contain it.
 
     >>> log_text("no such key: sk-abcdefgh12345678")
     'no such key: ***'
     >>> print(log_text("fine\\n\\x1b[31mERROR"))
     fine\\n\\x1b[31mERROR
     """
-    # The words before the reply that `ReplyError` quotes at the end of its message.
+    # `ReplyError` puts these words before the reply at the end of its message.
     shown = one_line(text.partition(" Raw reply: ")[0])
     if len(shown) <= LONGEST:
         return shown

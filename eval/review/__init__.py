@@ -1,1 +1,1 @@
-"""Ask people about the verdicts of a run."""
+"""Human review of the verdicts of a run."""

@@ -1,4 +1,4 @@
-"""Read the labels that an auditor gave to the turns of a run's debates, and count them by role."""
+"""The labels of an auditor for the turns of a run's debates, counted by role."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import numpy as np
 import orjson
 
-from ...graphs.audit import KINDS
+from ...graphs.wrappers.audit import KINDS
 from ...state.errors import DataError
 from ..results.agreement import STANDARD
 from ..results.results import Key
@@ -23,13 +23,13 @@ FILE = "audit.jsonl"
 
 @dataclass(frozen=True)
 class AuditedRole:
-    """Says what the turns of one role did.
+    """The kinds of the turns of one role.
 
     Attributes:
-        protocol, role: whose turns.
-        n: turns that were labelled.
+        protocol, role: the protocol and the role.
+        n: the number of labelled turns.
         argument, concession, repetition: the share of each kind.
-        answers: of the turns with another before them, the share that takes it up.
+        answers: the share of turns that take up the turn before, among turns that have one.
     """
 
     protocol: Annotated[str, text_column("judge")]
@@ -42,12 +42,13 @@ class AuditedRole:
 
 
 def read_audit(folder: Path) -> list[dict[str, Any]]:
-    """Return the labels that a folder holds, one record a verdict, each with its ``key``; none where there are none.
+    """Return the labels in a folder, one record per verdict with its ``key``; empty without any.
 
     Raises:
-        DataError: a line that is no record of an audit.
+        DataError: a line that is not a record of an audit.
     """
-    path, records = folder / FILE, {}
+    path = folder / FILE
+    records = {}
     whole, _, _half = (path.read_bytes() if path.exists() else b"").rpartition(b"\n")
     for number, line in enumerate(whole.splitlines(), start=1):
         try:
@@ -62,17 +63,28 @@ def read_audit(folder: Path) -> list[dict[str, Any]]:
     return [*records.values()]
 
 
-def roles_of(records: Sequence[Mapping[str, Any]], how: Resampling = STANDARD) -> tuple[AuditedRole, ...]:
-    """Count what the turns of each role did; intervals take all turns on one item together."""
+def roles_of(
+    records: Sequence[Mapping[str, Any]], how: Resampling = STANDARD
+) -> tuple[AuditedRole, ...]:
+    """Count the kinds of each role's turns.
+
+    Intervals treat all turns on one item as one cluster.
+    """
     labelled = ((record, label) for record in records for label in record["labels"])
-    turns_of = grouped(((r["protocol"], label["role"]), (r["item"], label)) for r, label in labelled)
+    turns_of = grouped(
+        ((r["protocol"], label["role"]), (r["item"], label)) for r, label in labelled
+    )
 
     def share(turns: Sequence[tuple[str, Any]], holds: Sequence[bool]) -> Statistic:
-        return share_of_rows(np.array(holds, dtype=bool), number_clusters([item for item, _ in turns]), how)
+        return share_of_rows(
+            np.array(holds, dtype=bool), number_clusters([item for item, _ in turns]), how
+        )
 
     roles = []
     for (protocol, role), turns in turns_of.items():
-        shares = {kind: share(turns, [label["kind"] == kind for _, label in turns]) for kind in KINDS}
+        shares = {
+            kind: share(turns, [label["kind"] == kind for _, label in turns]) for kind in KINDS
+        }
         behind = [turn for turn in turns if turn[1]["answers"] is not None]
         answers = share(behind, [label["answers"] for _, label in behind])
         roles.append(AuditedRole(protocol, role, len(turns), **shares, answers=answers))

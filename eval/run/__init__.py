@@ -1,1 +1,1 @@
-"""Carry out a run: answer its calls within its limits, store its results, and log, trace and end it."""
+"""Carrying out a run: its calls within limits, its results, log, traces and early end."""

@@ -1,1 +1,1 @@
-"""Compute statistics of how well a judge agrees with people, each with its interval."""
+"""Statistics of the agreement between a judge and humans, each with its interval."""

@@ -1,6 +1,6 @@
-"""Number the clusters that rows are drawn with, and name the reasons for which rows do not count.
+"""Codes for the clusters of rows, and the reasons why rows do not count.
 
-A *cluster* is what the bootstrap draws: a group of rows that belong together, or a row that stands alone.
+The bootstrap draws *clusters*: groups of rows that belong together, or single rows.
 """
 
 from __future__ import annotations
@@ -13,20 +13,22 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
-"""Whole numbers, such as the code of each row's cluster; codes count from 0."""
+"""Integers, such as the cluster code of each row; codes count from 0."""
 
 Reasons = Mapping[str, int]
-"""By reason, the number of rows that do not count for it."""
+"""The number of rows that do not count, by reason."""
 
-FAILED, UNJUDGED, UNLABELLED, NO_NUMBER = "failed", "not judged", "no label", "not a number"
-"""Reasons for which a row of results does not count."""
+FAILED = "failed"
+UNJUDGED = "not judged"
+UNLABELLED = "no label"
+"""Reasons why a row of results does not count."""
 
 
 def number_groups(groups: Sequence[Hashable] | NDArray[Any]) -> Ints:
-    """Number the groups from 0, in the order in which they first occur.
+    """Number the groups from 0 in order of first occurrence.
 
     Args:
-        groups: of each row, equal where rows belong together.
+        groups: the group of each row.
 
     Returns:
         the number of each row's group, of shape (rows,).
@@ -35,7 +37,8 @@ def number_groups(groups: Sequence[Hashable] | NDArray[Any]) -> Ints:
     array([0, 1, 0])
     """
     if isinstance(groups, np.ndarray):
-        # unique() numbers by value; ranking the first occurrences turns that into the order of appearance.
+        # unique() numbers by value. Ranking the first occurrences converts that to the order of
+        # appearance.
         _, first, numbers = np.unique(groups, return_index=True, return_inverse=True)
         return np.argsort(np.argsort(first))[numbers]
     number_of: dict[Hashable, int] = {}
@@ -44,23 +47,25 @@ def number_groups(groups: Sequence[Hashable] | NDArray[Any]) -> Ints:
 
 
 def number_clusters(groups: Sequence[Hashable | None]) -> Ints:
-    """Number what the bootstrap draws: each group, and each row that has none (``None``) by itself.
+    """Number the clusters of the bootstrap: each group, and each row without a group (``None``).
 
     >>> number_clusters(["a", None, "a", None])
     array([0, 1, 0, 2])
     """
-    # Tuples of different length keep a lone row's index apart from a group that is named by the same number.
-    return number_groups([(row,) if group is None else ("group", group) for row, group in enumerate(groups)])
+    # Tuples of different length distinguish a single row's index from a group with the same number.
+    return number_groups(
+        [(row,) if group is None else ("group", group) for row, group in enumerate(groups)]
+    )
 
 
 def code_count(codes: Ints) -> int:
-    """Return how many different codes there are, where they have no gaps; 0 without rows."""
-    # The initial value stands for the greatest of no rows, which has no maximum.
+    """Return the number of different codes, which have no gaps; 0 without rows."""
+    # The initial value gives 0 for no rows.
     return int(codes.max(initial=-1)) + 1
 
 
 def ratio(numerators: NDArray[Any], denominators: NDArray[Any]) -> Floats:
-    """Divide columns; NaN where the denominator is not above 0.
+    """Divide columns; NaN if the denominator is not above 0.
 
     >>> ratio(np.array([1.0, 0.0]), np.array([2.0, 0.0])).tolist()
     [0.5, nan]
@@ -73,7 +78,7 @@ Value = TypeVar("Value")
 
 
 def grouped(pairs: Iterable[tuple[Group, Value]]) -> dict[Group, list[Value]]:
-    """Gather the values of each group, in the order in which the groups first occur.
+    """Collect the values of each group, with groups in order of first occurrence.
 
     >>> grouped([("b", 1), ("a", 2), ("b", 3)])
     {'b': [1, 3], 'a': [2]}

@@ -1,6 +1,6 @@
-"""Compute how a judge's scores are distributed over the scale, beside people's scores (DEBATE, Table 2).
+"""The distribution of a judge's scores over the scale, next to human scores (DEBATE, Table 2).
 
-A judge that uses only the middle of the scale, or its top, is seen here at once, and by no correlation.
+It shows whether a judge only uses the middle or the top of the scale, which no correlation shows.
 """
 
 from __future__ import annotations
@@ -12,17 +12,19 @@ import numpy as np
 from .alignment import Floats, Ints, code_count, number_groups
 from .resampling import Resampling, Statistic, none_if_nan, share_interval
 
-_STEPS, _MOST_STEPS = 10, 1000
-"""The parts into which a scale is divided whose ends are no whole number apart, or more than so many."""
+_STEPS = 10
+_MOST_STEPS = 1000
+"""The number of parts of a scale whose range is not a whole number, or larger than the maximum."""
 
 
 class ScalePoint(NamedTuple):
-    """Says how often one point of the scale is given.
+    """How often one point of the scale is given.
 
     Attributes:
-        point: where it lies.
-        judge, human: percent of the judge's, and of people's, scores that lie there; intervals of groups drawn with
-            replacement. People's share has no value where no row has their score.
+        point: its position.
+        judge, human: the percentage of the judge's, and of human scores at this point, with
+        intervals from drawing groups with replacement. The human share has no value if there are no
+        human scores.
     """
 
     point: float
@@ -31,12 +33,13 @@ class ScalePoint(NamedTuple):
 
 
 class ScoreDistribution(NamedTuple):
-    """Says how often each score is given.
+    """How often each score is given.
 
     Attributes:
         points: the scale, from low to high.
-        distance: total variation, half the sum of the differences of shares: 0 for the same distribution, 1 for none in
-            common. It is never below 0, so chance alone makes it positive.
+        distance: total variation, half the sum of the differences of shares: 0 for equal
+            distributions, 1 for distributions without overlap. It is never below 0, so chance alone
+            makes it positive.
     """
 
     points: tuple[ScalePoint, ...]
@@ -44,19 +47,26 @@ class ScoreDistribution(NamedTuple):
 
 
 def score_distribution(
-    scores: Floats, people: Floats, clusters: Ints, scale: tuple[float, float], resampling: Resampling
+    scores: Floats,
+    people: Floats,
+    clusters: Ints,
+    scale: tuple[float, float],
+    resampling: Resampling,
 ) -> ScoreDistribution:
-    """Return the distribution of a judge's scores beside people's.
+    """Return the distribution of a judge's scores next to human scores.
 
-    What lies between points (means, expectations) is rounded half up. Rows with a score off the scale do not count.
+    Values between points (means, expectations) are rounded half up. Rows with a score off the scale
+    do not count.
 
     Args:
-        scores: the judge's, of each row.
-        people: of each row the single annotations, or else their mean, of shape (rows, annotators); NaN where there is
-            none. If no row has any, the judge's shares stand alone; else rows without do not count.
-        clusters: what each row is drawn with.
-        scale: its lowest and its highest point; they lie 1 apart, or a tenth of the scale where 1 leads past its end.
-        resampling: how intervals are made.
+        scores: the judge's score of each row.
+        people: the single annotations of each row, or their mean, of shape (rows, annotators); NaN
+            if missing. If no row has any, only the judge's shares are computed; otherwise rows
+            without annotations do not count.
+        clusters: the cluster of each row.
+        scale: the lowest and highest point; points are 1 apart, or a tenth of the scale if 1 does
+            not divide it.
+        resampling: the settings of intervals.
 
     >>> scores, people = np.array([1.0, 2.5]), np.array([[1.0, 3], [3, 3]])
     >>> given = score_distribution(scores, people, np.arange(2), (1, 3), Resampling())
@@ -68,25 +78,34 @@ def score_distribution(
     step = 1.0 if whole else (high - low) / _STEPS
     points = round((high - low) / step) + 1
     known = ~np.isnan(people)
-    row_of, values, sizes = known.nonzero()[0], people[known], known.sum(axis=1)
+    row_of = known.nonzero()[0]
+    values = people[known]
+    sizes = known.sum(axis=1)
     # Points computed from steps such as 0.1, and means of scores, may miss an end by rounding.
     off_scale = [(column < low - 1e-9) | (column > high + 1e-9) for column in (scores, values)]
     counted = ~off_scale[0] & (np.bincount(row_of, off_scale[1], len(scores)) == 0)
     if sizes[counted].any():
         counted &= sizes > 0
     numbers = number_groups(clusters)
-    # Clusters without a row that counts are left out by whoever takes shares.
+    # The shares leave out clusters without a row that counts.
     tables = np.zeros((2, code_count(numbers), points))
-    sides = ((np.flatnonzero(counted), scores[counted]), (row_of[counted[row_of]], values[counted[row_of]]))
+    sides = (
+        (np.flatnonzero(counted), scores[counted]),
+        (row_of[counted[row_of]], values[counted[row_of]]),
+    )
     for table, (rows, given) in zip(tables, sides, strict=True):
-        # Rounded first: a step such as 0.1 is no binary fraction, and half way could come out a little below.
+        # Round first: a step such as 0.1 is not a binary fraction, so a half could be slightly too
+        # small.
         nearest = np.floor(np.round((given - low) / step, 9) + 0.5).astype(np.intp)
         np.add.at(table, (numbers[rows], nearest), 1)
     judge, human = (
-        [share_interval(table[:, point], table.sum(axis=1), resampling).times(100) for point in range(points)]
+        [
+            share_interval(table[:, point], table.sum(axis=1), resampling).times(100)
+            for point in range(points)
+        ]
         for table in tables
     )
-    # No share of an empty table is a number, and so is no distance from it.
+    # The shares and the distance of an empty table are not numbers.
     with np.errstate(invalid="ignore"):
         shares = [table.sum(axis=0) / table.sum() for table in tables]
     places = [float(low + step * number) for number in range(points)]

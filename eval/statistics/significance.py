@@ -1,17 +1,18 @@
-"""Run tests of significance: t, McNemar's, sign and alternative annotator test, dependent correlations; Holm's method.
+"""Significance tests: t, McNemar's, sign, alternative annotator, dependent correlations; Holm.
 
-The paired t-test over items is that of the courtroom paper (Table 3); McNemar's test is for right or wrong verdicts.
-Differences of agreement itself, which is no mean over items, are in ``sample``.
+The paired t-test over items is that of the courtroom paper (Table 3). McNemar's test is for right
+or wrong verdicts. Differences of agreement, which is not a mean over items, are in ``sample``.
 
-Two judges' correlations with people share a variable (the people's scores) and their rows, so they go up and down
-together, and a test for independent correlations would be wrong. Steiger (1980, Tests for comparing elements of a
-correlation matrix) recommends Williams' t and, from Fisher's transformation, a Z that pools both correlations; both are
-here. They take rows to be independent of each other; where rows share a source, the difference in ``sample`` is the one
-to look at.
+Two judges' correlations with human scores share the human scores and the rows. They are therefore
+dependent, and a test for independent correlations would be wrong. Steiger (1980, Tests for
+comparing elements of a correlation matrix) recommends Williams' t, and a Z from Fisher's
+transformation that pools both correlations. Both are here. They assume independent rows. If rows
+share a source, use the difference in ``sample`` instead.
 
-The alternative annotator test asks whether a judge could take the place of one of the people who label (Calderon,
-Reichart and Dror, "The Alternative Annotator Test for LLM-as-a-Judge", ACL 2025): each annotator is left out in turn,
-and both the annotator and the judge are compared with the others, item by item.
+The alternative annotator test asks whether a judge could replace one of the human annotators
+(Calderon, Reichart and Dror, "The Alternative Annotator Test for LLM-as-a-Judge", ACL 2025): each
+annotator is left out in turn, and both the annotator and the judge are compared with the others,
+item by item.
 """
 
 from __future__ import annotations
@@ -23,38 +24,44 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from ...state.errors import UsageError
-from .alignment import Floats, Ints
+from .alignment import Floats, Ints, number_groups
 from .correlation import correlation
-from .resampling import Statistic, mean_or_none, student_interval
+from .resampling import Statistic, is_few, mean_or_none, student_interval
 
 LEVEL = 0.05
-"""The significance level: a difference with a Holm-adjusted p-value below it is significant."""
+"""The significance level: a difference with a smaller Holm-adjusted p-value is significant."""
 
 
 class Test(NamedTuple):
-    """Holds a test's statistic (t or z) and its two-sided p-value; both ``None`` where the test does not exist."""
+    """A test's statistic (t or z) and its two-sided p-value.
+
+    ``None`` if the test does not exist.
+    """
 
     statistic: float | None = None
     p: float | None = None
 
 
-def paired_t_test(first: Floats, second: Floats, confidence: float = 0.95) -> tuple[Statistic, Test]:
-    """Run Student's paired t-test: t = mean(d) / (sd(d) / sqrt(n)) of the differences d = first - second.
+def paired_t_test(
+    first: Floats, second: Floats, confidence: float = 0.95
+) -> tuple[Statistic, Test]:
+    """Run Student's paired t-test: t = mean(d) / (sd(d) / sqrt(n)) with d = first - second.
 
     Args:
-        first, second: one value an item, as 1 for right and 0 for wrong.
-        confidence: of the interval.
+        first, second: one value per item, such as 1 for right and 0 for wrong.
+        confidence: the confidence level of the interval.
 
     Returns:
-        the mean of the differences with Student's interval, and the test; of fewer than two items, or where all
-        differences are equal, the mean alone.
+        the mean of the differences with Student's interval, and the test; with fewer than two
+        items, or if all differences are equal, only the mean.
 
     >>> difference, test = paired_t_test(np.array([1, 1, 0, 1, 1]), np.array([0, 1, 0, 0, 1]))
     >>> round(difference.value, 3), round(test.statistic, 3), round(test.p, 3)
     (0.4, 1.633, 0.178)
     """
     differences = np.subtract(first, second)
-    mean, n = mean_or_none(differences), len(differences)
+    mean = mean_or_none(differences)
+    n = len(differences)
     if mean is None or n < 2 or np.ptp(differences) == 0:
         return Statistic(mean), Test()
     error = float(differences.std(ddof=1)) / math.sqrt(n)
@@ -63,7 +70,7 @@ def paired_t_test(first: Floats, second: Floats, confidence: float = 0.95) -> tu
 
 
 def independent(clusters: Ints) -> bool:
-    """Tell whether no two rows share a cluster (a group, or an item), so that a test for independent rows is right."""
+    """Return whether no two rows share a cluster, so that a test for independent rows is valid."""
     return len(np.unique(clusters)) == len(clusters)
 
 
@@ -71,9 +78,9 @@ def sign_test(first: int, second: int, clusters: Ints) -> float | None:
     """Return the exact two-sided p-value of the binomial test of one half.
 
     Args:
-        first, second: how many rows there are of either kind; without any there is no test.
-        clusters: of each row that could have been of one of them, what it was drawn with: where rows share one, the
-            test would find far too many differences, and there is none either.
+        first, second: the number of rows of either kind; without rows there is no test.
+        clusters: the cluster of each row that could have been of either kind. If rows share one,
+            there is no test, because it would find far too many differences.
 
     >>> sign_test(5, 0, np.arange(9)), sign_test(3, 3, np.arange(9)), sign_test(5, 0, np.arange(9) // 3)
     (0.0625, 1.0, None)
@@ -81,8 +88,32 @@ def sign_test(first: int, second: int, clusters: Ints) -> float | None:
     return binomial_test(first, second) if first + second and independent(clusters) else None
 
 
+def clustered_sign_test(signs: Ints, clusters: Ints) -> float | None:
+    """Return the exact two-sided p-value of the sign test over clusters; ``None`` for too few.
+
+    Each cluster counts once, by the sign of its sum, so rows that share a cluster need not be
+    independent. Clusters with a sum of 0 are ties, which the sign test leaves out.
+
+    Args:
+        signs: 1, 0 or -1 for each row.
+        clusters: the cluster of each row.
+
+    >>> clustered_sign_test(np.array([1] * 6 + [0] * 6), np.arange(12))
+    0.03125
+    >>> clustered_sign_test(np.array([1] * 6 + [0] * 6), np.arange(12) // 3) is None
+    True
+    """
+    sums = np.bincount(number_groups(clusters), signs)
+    if not len(sums) or is_few(len(sums)):
+        return None
+    return binomial_test(int((sums > 0).sum()), int((sums < 0).sum()))
+
+
 def binomial_test(heads: int, tails: int) -> float:
-    """Return the two-sided p-value of a fair coin: twice the chance of as few of the rarer side or fewer; at most 1."""
+    """Return the two-sided p-value of a fair coin.
+
+    It is twice the chance of the rarer side's count or fewer, at most 1.
+    """
     from scipy.special import bdtr
 
     throws = heads + tails
@@ -93,22 +124,26 @@ TESTED_CORRELATIONS = ("pearson", "spearman")
 
 
 class DependentCorrelations(NamedTuple):
-    """Holds two tests whether two correlations with the same variable differ.
+    """Two tests whether two correlations with the same variable differ.
 
     Attributes:
-        williams: Williams' t, with n - 3 degrees of freedom; there is none where both judges are the same up to scale.
-        steiger: Steiger's Z; there is none where a correlation is 1 or -1.
+        williams: Williams' t, with n - 3 degrees of freedom; no test if both judges are equal up to
+            scale.
+        steiger: Steiger's Z; no test if a correlation is 1 or -1.
     """
 
     williams: Test = Test()
     steiger: Test = Test()
 
 
-def compare_dependent(name: str, first: Floats, second: Floats, human: Floats) -> DependentCorrelations:
-    """Test the difference of two judges' correlations with the same people's scores.
+def compare_dependent(
+    name: str, first: Floats, second: Floats, human: Floats
+) -> DependentCorrelations:
+    """Test the difference of two judges' correlations with the same human scores.
 
     Args:
-        name: ``pearson``; or ``spearman``, for which the tests are approximate (they are Pearson's on ranks).
+        name: ``pearson``, or ``spearman``, for which the tests are approximate (Pearson's on
+            ranks).
         first, second, human: scores of the same rows.
 
     >>> human = np.array([1.0, 2, 2, 3, 4, 4, 5, 5])
@@ -125,31 +160,34 @@ def compare_dependent(name: str, first: Floats, second: Floats, human: Floats) -
 def difference_of_correlations(
     first: float | None, second: float | None, between: float | None, n: int
 ) -> DependentCorrelations:
-    """Test the difference of two correlations that share a variable, from the three correlations that papers print.
+    """Test the difference of two correlations that share a variable, from all three correlations.
 
-    With r1 and r2 the two correlations, r the one between, m = (r1 + r2) / 2 and
+    With the two correlations r1 and r2, the correlation r between the judges, m = (r1 + r2) / 2 and
     D = 1 - r1^2 - r2^2 - r^2 + 2 r1 r2 r:
 
-    - Williams: t = (r1 - r2) sqrt((n-1)(1+r) / (2 D (n-1)/(n-3) + m^2 (1-r)^3)), with n - 3 degrees of freedom;
-    - Steiger: Z = (atanh r1 - atanh r2) sqrt((n-3) / (2 - 2c)), c = [r(1-2m^2) - m^2 (1-2m^2-r^2)/2] / (1-m^2)^2.
+    - Williams: t = (r1 - r2) sqrt((n-1)(1+r) / (2 D (n-1)/(n-3) + m^2 (1-r)^3)), with n - 3 degrees
+      of freedom;
+    - Steiger: Z = (atanh r1 - atanh r2) sqrt((n-3) / (2 - 2c)), c = [r(1-2m^2) - m^2
+      (1-2m^2-r^2)/2] / (1-m^2)^2.
 
     >>> test = difference_of_correlations(0.80, 0.72, 0.89, n=26)
     >>> round(test.williams.statistic, 3), round(test.williams.p, 3)
     (1.361, 0.187)
     """
-    # Imported where it is needed, here and above: scipy.special takes longer to load than numpy.
+    # A local import, here and above, because scipy.special takes longer to load than numpy.
     from scipy.special import stdtr
 
     # Both tests divide by n - 3.
     if first is None or second is None or between is None or n < 4:
         return DependentCorrelations()
-    difference, m2 = first - second, ((first + second) / 2) ** 2
+    difference = first - second
+    m2 = ((first + second) / 2) ** 2
     b2 = between**2
-    # Rounding may leave a little less than 0.
+    # Rounding may give a value slightly below 0.
     determinant = max(0.0, 1 - first**2 - second**2 - b2 + 2 * first * second * between)
     spread = 2 * determinant * (n - 1) / (n - 3) + m2 * (1 - between) ** 3
     williams = Test()
-    # Judges that are the same up to scale (between is 1 or -1) leave 0 in the numerator and the denominator.
+    # For judges that are equal up to scale (between is 1 or -1), numerator and denominator are 0.
     if spread > 1e-15 and 1 + between > 1e-15:
         t = difference * math.sqrt((n - 1) * (1 + between) / spread)
         williams = Test(t, 2 * float(stdtr(n - 3, -abs(t))))
@@ -163,16 +201,18 @@ def difference_of_correlations(
 
 
 def holm(p_values: Sequence[float | None]) -> tuple[float | None, ...]:
-    """Adjust p-values by Holm's method: each may be compared with the level as it stands, however many there are.
+    """Adjust p-values by Holm's method, so that each can be compared with the level.
 
-    Sorted upwards, the i-th smallest of m (from 0) is multiplied by m - i, and none may be smaller than the one before
-    it nor greater than 1. Source: Holm 1979, A simple sequentially rejective multiple test procedure.
+    Sorted in ascending order, the i-th smallest of m (from 0) is multiplied by m - i. No value may
+    be smaller than the one before it, or greater than 1. Source: Holm 1979, A simple sequentially
+    rejective multiple test procedure.
 
     Args:
-        p_values: one a comparison; ``None`` where there was no test. Those stay ``None`` and are not counted in m.
+        p_values: one per comparison; ``None`` without a test. ``None`` stays and does not count in
+            m.
 
     Returns:
-        the adjusted values, in the order given.
+        the adjusted values, in the given order.
 
     >>> holm([0.01, None, 0.04, 0.03])
     (0.03, None, 0.06, 0.06)
@@ -181,27 +221,28 @@ def holm(p_values: Sequence[float | None]) -> tuple[float | None, ...]:
     adjusted: list[float | None] = [None] * len(p_values)
     highest = 0.0
     for rank, (p, index) in enumerate(known):
-        # The running maximum keeps the order: no p-value ends below one that was smaller before.
+        # The running maximum preserves the order of the p-values.
         highest = max(highest, min(1.0, (len(known) - rank) * p))
         adjusted[index] = highest
     return tuple(adjusted)
 
 
 Closeness = Literal["accuracy", "rmse"]
-"""How close one label is to those of others: the share of them that are equal, or the root mean squared difference."""
+"""The closeness of a label to others: share of equal ones, or root mean squared difference."""
 
 FEWEST_ITEMS = 30
-"""Annotators with fewer items are left out of the test, as in the authors' code: Student's t needs about so many."""
+"""The test leaves out annotators with fewer items, as the authors' code does, for Student's t."""
 FALSE_DISCOVERIES = 0.05
-"""The rate of annotators wrongly found replaceable that is accepted (Benjamini and Yekutieli 2001)."""
+"""The accepted false discovery rate (Benjamini and Yekutieli 2001)."""
 
 
 class AlternativeAnnotatorTest(NamedTuple):
-    """Says whether a judge could replace an annotator; ``None`` where no annotator has ``FEWEST_ITEMS`` items.
+    """Whether a judge could replace an annotator; ``None`` if none has ``FEWEST_ITEMS`` items.
 
     Attributes:
-        winning_rate: the share of annotators whom the judge could replace.
-        advantage: the mean chance that the judge is at least as close to the others as a random annotator.
+        winning_rate: the share of annotators that the judge could replace.
+        advantage: the mean chance that the judge is at least as close to the others as a random
+            annotator.
     """
 
     winning_rate: float | None
@@ -216,17 +257,20 @@ class AlternativeAnnotatorTest(NamedTuple):
 def alternative_annotator_test(
     judged: Floats, labels: Floats, closeness: Closeness = "accuracy", epsilon: float = 0.1
 ) -> AlternativeAnnotatorTest:
-    """Test whether a judge could replace annotators: whether it wins as often as each of them, less epsilon.
+    """Test whether a judge could replace annotators, that is, wins as often as each, less epsilon.
 
-    One wins on an item by being at least as close to the others' labels as the other one; both may. p-values are
-    one-sided, and corrected over annotators.
+    A label wins on an item by being at least as close to the others' labels as the other one; both
+    may win. p-values are one-sided, and corrected over annotators.
 
     Args:
-        judged: the judge's label of each item, or the label's code; NaN where there is none.
-        labels: those of the annotators likewise, of shape (items, annotators).
-        closeness: how close a label is to others: ``accuracy`` for classes, ``rmse`` for numbers on one scale.
-        epsilon: how much less often the judge may win, for its labels cost less: the authors take .2 for experts, .15
-            for trained people, .1 for crowd workers.
+        judged: the judge's label of each item, or the label's code; NaN if missing. Of shape
+            (items,), or (items, annotators) for a control that answers in the place of each
+            annotator.
+        labels: the labels of the annotators, of shape (items, annotators).
+        closeness: the closeness of a label to others: ``accuracy`` for classes, ``rmse`` for
+            numbers on one scale.
+        epsilon: how much less often the judge may win, because its labels cost less: the authors
+            use .2 for experts, .15 for trained annotators, .1 for crowd workers.
 
     Raises:
         UsageError: an epsilon that is not between 0 and 1.
@@ -240,16 +284,22 @@ def alternative_annotator_test(
 
     if not 0 <= epsilon < 1:
         raise UsageError(f"epsilon must be at least 0 and below 1, got {epsilon}")
-    p_values, advantages = list[float](), list[float]()
+    p_values = list[float]()
+    advantages = list[float]()
     for place in range(labels.shape[1]):
-        own, others = labels[:, place], np.delete(labels, place, axis=1)
-        both = ~np.isnan(own + judged) & ~np.isnan(others).all(axis=1)
+        own = labels[:, place]
+        others = np.delete(labels, place, axis=1)
+        in_place = judged if judged.ndim == 1 else judged[:, place]
+        both = ~np.isnan(own + in_place) & ~np.isnan(others).all(axis=1)
         if both.sum() < FEWEST_ITEMS:
             continue
-        of_judge, of_annotator = (_close(given[both], others[both], closeness) for given in (judged, own))
-        judge_wins, annotator_wins = of_judge >= of_annotator, of_annotator >= of_judge
+        of_judge, of_annotator = (
+            _close(given[both], others[both], closeness) for given in (in_place, own)
+        )
+        judge_wins = of_judge >= of_annotator
+        annotator_wins = of_annotator >= of_judge
         excess = annotator_wins.astype(float) - judge_wins
-        # Without variation Student's t does not exist, and the mean is all there is to know.
+        # Without variation, Student's t does not exist, and the mean decides.
         p = float(excess[0] >= epsilon)
         if np.ptp(excess):
             p = float(stats.ttest_1samp(excess, epsilon, alternative="less").pvalue)
@@ -262,7 +312,7 @@ def alternative_annotator_test(
 
 
 def _close(labels: Floats, others: Floats, closeness: Closeness) -> Floats:
-    """Return how close each label is to those of others that there are: the higher the closer."""
+    """Return the closeness of each label to the existing labels of others: higher is closer."""
     apart = others - labels[:, None]
     close: Floats = -np.sqrt(np.nanmean(apart**2, axis=1))
     if closeness == "accuracy":

@@ -1,6 +1,7 @@
-"""Set how votes on two answers are compared: what a human tie counts as, and whether the majority or each vote counts.
+"""The policy for votes on two answers: the meaning of a human tie, and majority or single votes.
 
-Confusion tables hold in row i and column j how often the judge said i and people said j, in the codes of ``CODES``.
+Confusion tables count in row i and column j how often the judge said i and humans said j, in the
+codes of ``CODES``.
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ from .alignment import Floats
 
 WINNERS: tuple[Winner, ...] = ("1", "2", "tie")
 CODES: dict[str, int] = {winner: code for code, winner in enumerate(WINNERS)}
-"""The number that a winner has in arrays."""
+"""The number of each winner in arrays."""
 
 Ties = Literal["class", "left_out", "half"]
-"""A human tie is a class of its own, is left out, or is half right whatever the judge says."""
+"""A human tie is its own class, is left out, or is half right for any verdict."""
 _TIES: dict[Ties, str] = {
     "class": "a human tie is a class of its own",
     "left_out": "human ties are left out",
@@ -29,16 +30,17 @@ _TIES: dict[Ties, str] = {
 }
 
 Votes = Literal["majority", "each"]
-"""The votes of a row that are counted: people's majority, once, or each of their votes."""
+"""The votes of a row that count: the human majority, once, or each of the votes."""
 
 
 @dataclass(frozen=True)
 class TiePolicy:
-    """Sets what counts as agreement on two answers. Scores are measured alike under every policy.
+    """What counts as agreement on two answers; scores do not depend on the policy.
 
     Attributes:
-        ties: what a human tie is: a ``class`` of its own, ``left_out``, or ``half`` right whatever the judge says.
-        votes: whether people's ``majority`` is counted, or ``each`` of their votes.
+        ties: the meaning of a human tie: its own ``class``, ``left_out``, or ``half`` right for any
+            verdict.
+        votes: whether the human ``majority`` counts, or ``each`` vote.
 
     >>> print(TiePolicy(ties="left_out", votes="each"))
     every human vote counts; human ties are left out; a judge's tie against a human winner is wrong
@@ -53,7 +55,7 @@ class TiePolicy:
 
     @property
     def signature(self) -> str:
-        """The policy as a part of a run's signature; empty for the usual policy.
+        """The policy as a part of a run's signature; empty for the default policy.
 
         >>> TiePolicy().signature, TiePolicy(votes="each").signature
         ('', 'ties=class,votes=each')
@@ -61,7 +63,7 @@ class TiePolicy:
         return "" if self == TiePolicy() else f"ties={self.ties},votes={self.votes}"
 
     def override(self, ties: str | None = None, votes: str | None = None) -> TiePolicy:
-        """Return the same policy, except for what is given.
+        """Return the same policy with other values for the given fields.
 
         Raises:
             UsageError: an unknown value.
@@ -69,17 +71,20 @@ class TiePolicy:
         >>> TiePolicy(votes="each").override(ties="half")
         TiePolicy(ties='half', votes='each')
         """
-        for name, value, known in (("ties", ties, get_args(Ties)), ("votes", votes, get_args(Votes))):
+        for name, value, known in (
+            ("ties", ties, get_args(Ties)),
+            ("votes", votes, get_args(Votes)),
+        ):
             if value not in (None, *known):
                 raise UsageError(f"{name} {value!r} is not one of {', '.join(known)}")
         return TiePolicy(cast("Ties", ties or self.ties), cast("Votes", votes or self.votes))
 
     @classmethod
     def of(cls, manifest: Mapping[str, Any]) -> TiePolicy:
-        """Read the policy of a run from its manifest; runs made before there were policies have the usual one.
+        """Read the policy of a run from its manifest; older runs have the default one.
 
         Raises:
-            UsageError: the manifest holds an unknown value.
+            UsageError: the manifest contains an unknown value.
 
         >>> TiePolicy.of({"data": {"rule": {"votes": "each"}}}), TiePolicy.of({})
         (TiePolicy(ties='class', votes='each'), TiePolicy(ties='class', votes='majority'))
@@ -89,16 +94,16 @@ class TiePolicy:
 
 
 DEFAULT_TIE_POLICY = TiePolicy()
-"""The policy unless a dataset says otherwise: people's majority, ties a class of their own (ChatEval, section 3.4)."""
+"""The default policy: the human majority, with ties as their own class (ChatEval, section 3.4)."""
 
 
 TIE_CODE = CODES["tie"]
 TOWARDS_FIRST = np.array([1.0, -1.0, 0.0])
-"""By its code, how far a winner leans towards answer 1."""
+"""The preference of each code for answer 1."""
 
 
 def wins(winners: Floats, toward: Floats) -> Floats:
-    """Return of each row 1 where the answer that is pointed to wins, 0 where the other does, and half of a tie.
+    """Return 1 for each row in which the given answer wins, 0 if the other wins, and 0.5 for a tie.
 
     Args:
         winners: codes.
@@ -111,7 +116,7 @@ def wins(winners: Floats, toward: Floats) -> Floats:
 
 
 def count_votes(labels: Floats) -> Floats:
-    """Count of each row how often its labels, codes of winners, say 1, 2 and tie; NaN is no vote.
+    """Count how often each row's labels, codes of winners, are 1, 2 and tie; NaN is no vote.
 
     Args:
         labels: of shape (rows, annotators).
@@ -123,24 +128,24 @@ def count_votes(labels: Floats) -> Floats:
 
 
 def confusion_tables(judged: NDArray[Any], votes: Floats, ties: Ties) -> Floats:
-    """Return for each row how often the judge said one thing and people another: shape (rows, 3, 3).
+    """Return each row's table of the judge's and the human verdicts: shape (rows, 3, 3).
 
-    Where a human tie is half right, it is half a vote for either answer; a judge's tie is then half of either, too.
-    A judge's tie against a human winner is wrong in any case.
+    If a human tie is half right, it is half a vote for either answer, and a judge's tie is then
+    half of either too. A judge's tie against a human winner is always wrong.
 
     Args:
-        judged: of each row the code of the judge's verdict.
-        votes: of each row how often people said 1, 2 and tie, where that counts: shape (rows, 3).
-        ties: what a human tie is.
+        judged: the code of the judge's verdict in each row.
+        votes: the counting human votes for 1, 2 and tie in each row: shape (rows, 3).
+        ties: the meaning of a human tie.
 
     >>> tables = confusion_tables(np.array([0, 2]), np.array([[0.0, 0.0, 1.0], [0.0, 0.0, 1.0]]), "half")
     >>> tables.trace(axis1=1, axis2=2).tolist()
     [0.5, 0.5]
     """
-    # A verdict as one vote: the row of the unit matrix that its code names.
+    # A verdict as one vote: the row of the unit matrix with its code.
     verdicts = np.eye(3)[judged.astype(np.intp)]
     tied: Floats = votes[:, TIE_CODE:] * [0.5, 0.5, 0]
-    # Against a tie that counts half, whatever the judge says puts half of the vote on the diagonal.
+    # Against a tie that counts half, any verdict puts half of the vote on the diagonal.
     verdicts_on_ties = np.where(verdicts[:, TIE_CODE:] == 1, [0.5, 0.5, 0], verdicts)
     tables: Floats = np.einsum("ri,rj->rij", verdicts, votes * [1, 1, ties != "half"])
     return tables if ties != "half" else tables + np.einsum("ri,rj->rij", verdicts_on_ties, tied)

@@ -1,4 +1,4 @@
-"""Define a model call and its reply, and the fingerprint by which two calls are the same."""
+"""Define a model call, its reply, and the fingerprint that identifies equal calls."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from langchain_core.runnables.config import var_child_runnable_config
 
 from ...state.errors import ModelCallError
 from ...state.transcript import Usage
+from ..replies import Rule
 from .loaded_model import LoadedModel
 
 
@@ -25,12 +26,14 @@ class Call:
         model: the model that is asked.
         messages: the prompt.
         schema: the JSON schema of the reply; None for plain text.
-        metadata: agent, role, round and more about the asking agent; traces show it, and some of it is part of the
-            fingerprint.
-        parameters: the parameters of this call alone: ``temperature``, ``n`` (several replies to one request),
-            ``logprobs`` with ``top_logprobs``, ``max_tokens`` (the default limit, where nobody has set one).
-        repeated: where in the user's first message those parts end that later calls repeat from the beginning on;
-            marked for providers that cache only what is marked (``capabilities.py``), and no part of the fingerprint.
+        metadata: agent, role, round and more about the asking agent; traces show it, and some of it
+            is part of the fingerprint.
+        parameters: the parameters of this call alone: ``temperature``, ``n`` (several replies to
+            one request), ``logprobs`` with ``top_logprobs``, ``max_tokens`` (the default limit,
+            where nobody has set one).
+        repeated: the ends of the parts of the user's first message that later calls repeat from the
+            beginning. They are marked for providers that cache only marked text
+            (``capabilities.py``), and are not part of the fingerprint.
     """
 
     model: LoadedModel
@@ -43,25 +46,25 @@ class Call:
 
 @dataclass(frozen=True)
 class Reply:
-    """Hold what a model replied.
+    """A model's reply.
 
     Attributes:
-        text: the words of the reply as they came, with reasoning that the provider left among them.
-        fields: the JSON object that the whole reply is, or the arguments of the tool that was offered.
+        text: the text of the reply as it came, including reasoning that the provider left in it.
+        fields: the JSON object that is the whole reply, or the arguments of the offered tool.
         cut_off: whether a length limit ended it.
         refused: whether the model or a filter refused to answer.
-        filtered: whether it was a filter of the provider's.
-        problem: why a reply is not complete, and what may help, in one sentence; empty where it is.
-        usage: calls, tokens, cost and time of the request; its ``calls`` are the requests that were answered, 0 for a
-            recorded reply.
-        tokens: what the provider says of each token where it was asked for log-probabilities (its own list, not
-            copied).
-        others: further replies to the same request; the usage of the request is on the first reply alone.
-        dropped: the parameters that the provider refused, and without which this very call was made again.
-        model: the model that wrote it where that is not the model that was asked: the reply was recorded.
-        served: the model that the provider says it answered with, where it is another one than was asked for.
-        system_fingerprint: the provider's mark of the configuration that answered, where it sends one.
+        filtered: whether a filter of the provider refused it.
+        problem: why a reply is incomplete and how to avoid that, in one sentence; else empty.
+        usage: calls, tokens, cost and time of the request; its ``calls`` are the requests that were
+            answered, 0 for a recorded reply.
+        tokens: the provider's log-probabilities per token, if requested (its own list, not a copy).
+        others: further replies to the same request; only the first reply carries the usage.
+        dropped: the parameters that the provider refused; this call was repeated without them.
+        model: the model that wrote a recorded reply, if it is not the model that was asked.
+        served: the model that the provider reports, if it is not the requested one.
+        system_fingerprint: the provider's identifier of its configuration, if it sends one.
         reasoned: whether the model is known to have reasoned before it answered.
+        rule: how a recorded reply to another program's prompt states its value.
     """
 
     text: str
@@ -78,47 +81,57 @@ class Reply:
     served: str | None = None
     system_fingerprint: str | None = None
     reasoned: bool = False
+    rule: Rule | None = None
 
     def without_usage(self) -> Reply:
-        """Return the same reply with no calls and tokens, for one that shares its request with another reply."""
+        """Return the same reply without calls and tokens; another reply counts the request."""
         # An unknown price stays unknown: the whole request has it.
         return replace(self, usage=Usage(cost_usd=None if self.usage.cost_usd is None else 0.0))
 
 
 class UnsupportedParameterError(ModelCallError):
-    """Raised where a provider does not take a parameter that decides the shape of the reply: ``n`` or ``logprobs``.
+    """Raised if a provider rejects a parameter that shapes the reply: ``n`` or ``logprobs``.
 
-    The model is not asked for it again; the caller decides how to do without.
+    The model is not sent this parameter again. The caller decides how to do without it.
     """
 
-    # With a default, since an error that was sent to another process is made again of its message alone.
+    # The default is needed because another process recreates the error from its message alone.
     def __init__(self, message: str, parameter: str = "") -> None:
         super().__init__(message)
         self.parameter = parameter
 
 
 class UnreadResponseError(ModelCallError):
-    """Raised where a response came and reading it failed, which is a fault of this program and not of the reply.
+    """Raised if a response came but this program failed to read it.
 
     Attributes:
-        messages: the response as the client gave it, which has been paid for.
-        seconds: how long it took.
-        tool: the tool that was offered to answer with.
+        messages: the response as the client returned it; it has been paid for.
+        seconds: the duration of the request.
+        tool: the tool that was offered for the answer.
     """
 
     # With defaults, as above.
     def __init__(
-        self, message: str, messages: Sequence[BaseMessage] = (), seconds: float = 0, tool: str | None = None
+        self,
+        message: str,
+        messages: Sequence[BaseMessage] = (),
+        seconds: float = 0,
+        tool: str | None = None,
     ) -> None:
         super().__init__(message)
-        self.messages, self.seconds, self.tool = messages, seconds, tool
+        self.messages = messages
+        self.seconds = seconds
+        self.tool = tool
 
 
-asked_in: ContextVar[tuple[Sequence[BaseMessage], tuple[int, ...]]] = ContextVar("asked_in", default=((), ()))
-"""The messages of the call under way, and where in them those parts end that later calls of its debate repeat."""
+asked_in: ContextVar[tuple[Sequence[BaseMessage], tuple[int, ...]]] = ContextVar(
+    "asked_in", default=((), ())
+)
+"""The messages of the current call, and the ends of the parts that later calls of its debate
+repeat."""
 
 Send = Callable[[Call], Awaitable[Reply]]
-"""A function that makes a call: one attempt, or all that a run puts around it."""
+"""A function that makes a call: one attempt, or an attempt with everything that a run adds."""
 
 SIZE = 16
 """Bytes of a fingerprint: with a billion calls the chance of any two colliding is below 1e-20."""
@@ -127,11 +140,12 @@ AT_ONCE = 2000
 
 
 def fingerprint(call: Call) -> bytes:
-    """Return what identifies a call, as 16 bytes.
+    """Return the identity of a call as 16 bytes.
 
-    It covers model and parameters, messages and schema, and who asks: the agent's index within its role, the number
-    of the sample and of the repeat. Two advocates with the same prompt are two calls, so that they may differ; the
-    first scorers of two protocols are one agent, so that a call which both make is paid once.
+    It covers model, parameters, messages, schema and the asking agent: its index within its role,
+    the number of the sample and of the repeat. Two advocates with the same prompt are two calls, so
+    that they may differ. The first scorers of two protocols are the same agent, so that a call that
+    both make is paid once.
     """
     about = call.metadata
     parts = (
@@ -142,35 +156,40 @@ def fingerprint(call: Call) -> bytes:
         _index(about),
         about.get("sample", 0),
         _repeat(),
-        # The offline judge and scripted models answer by the metadata, so all of it decides their reply.
+        # The offline judge and scripted models reply according to the metadata, so all of it
+        # counts.
         about if call.model.plays_roles else None,
     )
     # Keys are sorted, since a schema or parameters in another order are still the same call.
-    data = orjson.dumps(parts, option=orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS, default=_plain)
+    data = orjson.dumps(
+        parts, option=orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS, default=_plain
+    )
     hashed = blake2b(digest_size=SIZE)
-    # In pieces: of more bytes hashlib gives other threads their turn, and then waits for its own to come again.
+    # In pieces: for larger input hashlib releases the GIL and then waits to get it back.
     for start in range(0, len(data), AT_ONCE):
         hashed.update(data[start : start + AT_ONCE])
     return hashed.digest()
 
 
 def is_first_of_its_kind(call: Call) -> bool:
-    """Tell whether no other agent, sample or repeat of the same question comes before this call.
+    """Return whether this call comes before other agents, samples and repeats of the same question.
 
-    LangChain's cache knows messages and parameters alone, and would answer the others with the first one's reply.
+    LangChain's cache compares messages and parameters only, so it would answer the other calls with
+    the first one's reply.
     """
     index = set(_index(call.metadata).split("_"))
     return index <= {"", "1"} and call.metadata.get("sample", 0) <= 1 and not _repeat()
 
 
 def _index(about: Mapping[str, Any]) -> str:
-    """Return the index of an agent within its role: of ``advocate_1`` in the role ``advocate`` this leaves ``_1``."""
+    """Return an agent's index within its role: ``_1`` for ``advocate_1`` in role ``advocate``."""
     return str(about.get("agent", "")).removeprefix(str(about.get("role", "")))
 
 
 def _repeat() -> int:
-    """Return the number of the independent verdict that is being made."""
-    # A repeated judge marks its runs in the metadata of LangChain's config, which all calls inside inherit.
+    """Return the number of the current independent verdict."""
+    # A repeated judge marks its runs in the metadata of LangChain's config, which all calls inside
+    # inherit.
     config = var_child_runnable_config.get() or {}
     return int((config.get("metadata") or {}).get("repeat", 0))
 

@@ -1,198 +1,170 @@
-"""Say what chat models take, by their clients and names: forms of replies, bounds, limits, marks for a prompt cache.
+"""Know the reply formats, schema bounds, length limits and cache marks of chat models.
 
-What a provider takes cannot wholly be known beforehand: it depends on the model, the server and its version, and on
-whether the model reasons. So JSON is asked for in the first form that the client has, with all bounds that it may
-take, and each refusal (``provider_errors.py``) leads to the next form or to fewer bounds.
+This cannot be fully known in advance: it depends on the model, the server and its version, and on
+whether the model reasons. So the first request for JSON uses the strictest form of the client with
+all bounds. Each refusal (``provider_errors.py``) leads to the next form or to fewer bounds.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from copy import deepcopy
 from itertools import pairwise
 from operator import itemgetter
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, get_args
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 from langchain_core.runnables import Runnable
 
 from ...state.settings import REPLY_LIMITS
-from ..delimiters import section_ends
-from .provider_words import WORDS, any_of
+from ..common.delimiters import section_ends
+from .providers import (
+    PROVIDERS,
+    REASONING_MODELS,
+    Bounds,
+    JsonSchema,
+    Marks,
+    Options,
+    client_of,
+    is_of_openai,
+    is_on_compatible_server,
+    speaks_chat_completions,
+)
 
-SEVERAL, LOGPROBS = "n", "logprobs"
-"""Parameters that ask for several replies to one request, and for the likely tokens in each place of a reply."""
+SEVERAL = "n"
+LOGPROBS = "logprobs"
+"""Parameters that request several replies, or the likely tokens at each position of a reply."""
 
 CHOICES = "choices"
-"""A parameter with the whole numbers one of which a reply in plain text is to be; for models that can be held to it."""
+"""A parameter with the whole numbers that a plain-text reply may consist of, for models that can be
+restricted to them."""
 
-LIMIT, REASONING = "max_tokens", "reasoning"
-"""The limit of a reply's length, and why it was raised, with how many times the default it became (``reasoning:2``)."""
+LIMIT = "max_tokens"
+REASONING = "reasoning"
+"""The reply length limit was raised; followed by the reason and the multiple of the default
+(``reasoning:2``)."""
 
 ROOMS = (1, 2, 4)
-"""So many times the default limit a reply may have, one after the other, where its model spends it on reasoning."""
+"""Multiples of the default limit to try in turn if a model spends the limit on reasoning."""
 
-STRUCTURE, BOUNDS, SYSTEM, CACHE = "response_format", "bounds", "system", "cache_control"
-"""The first stands for all that asks for JSON, under whatever name the provider knows it; the others for the bounds of
-numbers and texts in a schema, for that role, and for the marks of a prompt cache.
+STRUCTURE = "response_format"
+BOUNDS = "bounds"
+SYSTEM = "system"
+CACHE = "cache_control"
+"""Names for the features that a provider may refuse: parameters that ask for JSON, under any of
+their names, bounds of numbers and texts in a schema, the system role, marks for a prompt cache.
 
-What is to be asked for instead may follow the first and the second: ``response_format:tool``, ``bounds:lists``.
+The first two may be followed by the alternative: ``response_format:tool``, ``bounds:lists``.
 """
 
 Form = Literal["schema", "tool", "json", "text"]
-"""A JSON schema that the provider holds the reply to; a tool that must be called with it; any JSON object; words."""
+"""A JSON schema that the provider enforces; a required tool call with it; any JSON object; plain
+text."""
 FORMS: tuple[Form, ...] = get_args(Form)
 
-FORM_WORDS: Mapping[Form, str] = WORDS["forms"]
-"""What is asked for, in a warning's words."""
+FORM_WORDS: Mapping[Form, str] = {
+    "schema": "JSON by a schema",
+    "tool": "the arguments of a tool",
+    "json": "a JSON object",
+    "text": "text",
+}
+"""The forms as a warning names them."""
 
-Bounds = Literal["all", "lists", "none"]
-"""Which bounds of a schema's fields are sent: all, lists of values (``enum``) alone, or lists of texts alone."""
 BOUNDS_KEPT: tuple[Bounds, ...] = get_args(Bounds)
 
-Marks = Literal["cache_control", "cachePoint"]
-"""How the end of a repeated beginning is marked: by a field of a block, or by a block behind it."""
-
 Schema = Mapping[str, Any]
-Options = dict[str, Any]
 Messages = Sequence[BaseMessage]
 Asked = Runnable[Any, BaseMessage]
-"""What a call is made of: a chat model, with all that is bound to it."""
+"""A chat model with everything that is bound to it."""
 
 
-@cache
-def _base_names(kind: type) -> frozenset[str]:
-    # Asked several times with every call.
-    return frozenset(base.__name__ for base in kind.__mro__)
-
-
-def is_a(chat: BaseChatModel, name: str) -> bool:
-    """Tell whether a chat model has a base class of this name; so no provider's package needs to be imported."""
-    return name in _base_names(type(chat))
-
-
-class _Client(NamedTuple):
-    """Say what a client's class takes (``clients`` in ``provider_words.toml``).
-
-    Attributes:
-        by_schema: the parameters that ask for JSON by a schema.
-        any_json: those that ask for any JSON object.
-        bounds: the bounds that a schema may have, as far as is known.
-        tool_bounds: those that a tool's may have.
-    """
-
-    by_schema: Options | None = None
-    any_json: Options | None = None
-    bounds: Bounds = "all"
-    tool_bounds: Bounds = "all"
-
-
-_CLIENTS = {name: _Client(**facts) for name, facts in WORDS["clients"].items()}
-"""From a class's name to what is known of it; all that derive from it are like it."""
-
-
-@cache
-def _client_of(kind: type) -> _Client:
-    return next((facts for name, facts in _CLIENTS.items() if name in _base_names(kind)), _Client())
-
-
-def _json_options(chat: BaseChatModel, template: Options, schema: Schema) -> Options:
-    """Return the parameters that ask for JSON of a template in the table that names the schema."""
-    strict = "gpt-oss" in str(getattr(chat, "model_name", ""))
-    meant = {"$schema": schema, "$text": json.dumps(schema), "$strict": strict}
-    options: Options = _filled(template, {**meant, "$title": schema.get("title", "rating")})
+def _json_options(chat: BaseChatModel, options: Mapping[str, Any]) -> Options:
+    """Return the parameters that ask for JSON as they are bound to a chat model."""
+    own = deepcopy({**options})
     if not speaks_chat_completions(chat):
-        return options
-    # In ``extra_body``, since on a ``response_format`` the client acts itself: it parses the reply, and loses one that
-    # was cut off. What the caller has put there stays.
-    return {"extra_body": {**(getattr(chat, "extra_body", None) or {}), **options}}
+        return own
+    # In ``extra_body``, because the client parses the reply to a ``response_format`` and loses a
+    # reply that was cut off. The caller's own entries stay.
+    return {"extra_body": {**(getattr(chat, "extra_body", None) or {}), **own}}
 
 
-def _filled(template: Any, values: Mapping[str, Any]) -> Any:
-    if isinstance(template, dict):
-        return {name: _filled(inner, values) for name, inner in template.items()}
-    return values.get(template, template)
+def _by_schema(chat: BaseChatModel, schema: Schema) -> Options | None:
+    """Return the parameters that ask for JSON by a schema, or None if the client has none."""
+    client = client_of(type(chat))
+    if client.json_schema is None:
+        return None
+    return _json_options(chat, client.json_schema(JsonSchema(schema, _model_name(chat))))
 
 
-def _tool_choice(chat: Any, title: str) -> str | None:
-    """Return the word by which the only tool, of this name, must be called; None where there is none."""
-    if is_a(chat, "ChatBedrockConverse"):
-        allowed = chat.supports_tool_choice_values or ()
-        return next((way for way in ("any", "auto") if way in allowed), None)
-    # Mistral's client has no word for a certain tool: with one alone, any is the same.
-    return "any" if is_a(chat, "ChatMistralAI") else title
+def _model_name(chat: BaseChatModel) -> str:
+    return str(getattr(chat, "model_name", ""))
 
 
 # Forms
 
 
 def forms_of(chat: BaseChatModel) -> Iterator[Form]:
-    """Yield the forms that a client has, strictest first; plain text is the last of all."""
-    kind, facts = type(chat), _client_of(type(chat))
+    """Yield the forms that a client has, strictest first; plain text comes last."""
+    kind = type(chat)
+    client = client_of(type(chat))
     own = kind.with_structured_output is not BaseChatModel.with_structured_output
-    if (own or facts.by_schema) and not _is_before_schemas(chat):
+    if (own or client.json_schema) and not client.without_schemas(_model_name(chat)):
         yield "schema"
     if kind.bind_tools is not BaseChatModel.bind_tools:
         yield "tool"
-    if facts.any_json:
+    if client.json_object:
         yield "json"
     yield "text"
 
 
-def _is_before_schemas(chat: BaseChatModel) -> bool:
-    """Tell whether a model (``gpt-3.5-turbo``, ``gpt-4``, ``gpt-4-turbo``) is older than schemas as reply format."""
-    # They know functions.
-    name = str(getattr(chat, "model_name", "")) if is_a(chat, "BaseChatOpenAI") else ""
-    return name.startswith(("gpt-3", "gpt-4-")) or name == "gpt-4"
-
-
 def asked_in_form(chat: BaseChatModel, schema: Schema, form: Form, bounds: Bounds = "all") -> Asked:
-    """Return the runnable that asks for a reply in a form; its reply is the whole message, however it ended.
+    """Return the runnable that asks for a reply in a form and returns the whole message.
 
-    LangChain's ``with_structured_output`` loses a reply that was cut off with some clients, and one in words where a
-    tool was wanted with others; it is used for clients alone that are not known here.
+    LangChain's ``with_structured_output`` loses replies that were cut off with some clients, and
+    text replies to tool requests with others. It is used only for clients unknown to this package.
     """
-    facts, schema = _client_of(type(chat)), with_bounds(schema, bounds)
+    client = client_of(type(chat))
+    schema = with_bounds(schema, bounds)
     if form == "tool":
-        choice = _tool_choice(chat, schema["title"])
-        tool = with_bounds(schema, facts.tool_bounds)
+        choice = client.tool_choice(chat, schema["title"])
+        tool = with_bounds(schema, client.tool_bounds)
         return chat.bind_tools([tool], **({} if choice is None else {"tool_choice": choice}))
-    if form == "json" and facts.any_json:
-        return chat.bind(**_json_options(chat, facts.any_json, schema))
+    if form == "json" and client.json_object:
+        return chat.bind(**_json_options(chat, client.json_object))
     if form == "schema":
-        if facts.by_schema and not _is_before_schemas(chat):
-            return chat.bind(**_json_options(chat, facts.by_schema, schema))
+        options = _by_schema(chat, schema)
+        if options is not None and not client.without_schemas(_model_name(chat)):
+            return chat.bind(**options)
         whole: Runnable[Any, Any] = chat.with_structured_output(dict(schema), include_raw=True)
         return whole | itemgetter("raw")
     return chat
 
 
 def choice_options(chat: BaseChatModel, numbers: Sequence[int]) -> Options:
-    """Return what holds a reply to one of some whole numbers and nothing else; empty where there is no such thing.
+    """Return the parameters that restrict a reply to given whole numbers; empty if unsupported.
 
-    Servers of open models take any schema, of which the reply's first token and its probabilities stay the same.
+    Servers of open models accept any schema and keep the probabilities of the first token.
     """
-    # OpenAI and most other providers take schemas of objects alone.
-    of_server = is_a(chat, "ChatOpenAI") and speaks_chat_completions(chat) and not _is_of_openai(chat)
-    by_schema = _client_of(type(chat)).by_schema
-    if by_schema is None or not (of_server or is_a(chat, "ChatOllama")):
+    # Most providers accept only schemas of objects.
+    if not (is_on_compatible_server(chat) or client_of(type(chat)).any_schema):
         return {}
-    return _json_options(chat, by_schema, {"type": "integer", "enum": [*numbers]})
+    return _by_schema(chat, {"type": "integer", "enum": [*numbers]}) or {}
 
 
-def adapted(messages: Messages, schema: Schema | None, form: Form, *, folded: bool) -> list[BaseMessage]:
+def adapted(
+    messages: Messages, schema: Schema | None, form: Form, *, folded: bool
+) -> list[BaseMessage]:
     """Return the messages as the model takes them.
 
     Args:
         messages: the conversation.
-        schema: of the reply, where it is to be JSON; its fields are described in the last message if the form of the
-            request says nothing of them.
-        form: in which the reply is asked for.
-        folded: whether the system message is put at the head of the user's.
+        schema: the schema of a JSON reply; the last message describes its fields if the form of the
+            request does not contain them.
+        form: the form of the reply.
+        folded: whether to put the system message at the start of the user's message.
     """
     sent = list(messages)
     if folded and len(sent) > 1 and isinstance(sent[0], SystemMessage):
@@ -208,19 +180,19 @@ def text_block(text: str) -> dict[str, Any]:
 
 
 def with_text(message: BaseMessage, text: str) -> BaseMessage:
-    """Return a message with another text, and all that is attached to it."""
+    """Return a message with another text and the same attachments."""
     content = [*attached(message), text_block(text)] if isinstance(message.content, list) else text
     return message.model_copy(update={"content": content})
 
 
 def attached(message: BaseMessage) -> Iterator[dict[str, Any]]:
-    """Yield what is attached to a message."""
+    """Yield the attachments of a message."""
     blocks = message.content if isinstance(message.content, list) else ()
     return (block for block in blocks if isinstance(block, dict) and block.get("type") != "text")
 
 
 def described(schema: Schema) -> str:
-    """Return in words what a schema asks for.
+    """Return a description of a schema for the prompt.
 
     >>> described({"properties": {"score": {"type": "number", "description": "From 1 to 5."}}})
     'Answer with one JSON object and nothing else. It has these fields, in this order: "score" (number; From 1 to 5.)'
@@ -236,16 +208,31 @@ def described(schema: Schema) -> str:
 
 # Bounds
 
-_RANGES = {*WORDS["schemas"]["ranges"].split()}
+_RANGES = frozenset(
+    {
+        "minimum",
+        "maximum",
+        "exclusiveMinimum",
+        "exclusiveMaximum",
+        "multipleOf",
+        "minLength",
+        "maxLength",
+        "pattern",
+        "minItems",
+        "maxItems",
+    }
+)
+"""Bounds of the numbers, texts and lists in a schema."""
 
 
 def bounds_of(chat: BaseChatModel) -> Bounds:
-    """Return the bounds that a provider is known to take; where nothing is known, all are tried."""
-    return "lists" if _is_of_openai(chat) else _client_of(type(chat)).bounds
+    """Return the bounds that a provider accepts; all if nothing is known."""
+    # On other servers, clients of the same class take more.
+    return "lists" if is_of_openai(chat) else client_of(type(chat)).bounds
 
 
 def with_bounds(schema: Schema, bounds: Bounds) -> dict[str, Any]:
-    """Return a schema with no more bounds of its fields than these; several providers refuse some.
+    """Return a schema with at most these bounds of its fields; several providers refuse some.
 
     >>> field = {"type": "integer", "enum": [1, 2], "maximum": 2}
     >>> [with_bounds({"properties": {"score": field}}, kept)["properties"]["score"] for kept in ("lists", "none")]
@@ -257,52 +244,36 @@ def with_bounds(schema: Schema, bounds: Bounds) -> dict[str, Any]:
 
 
 def _without(about: Schema, dropped: Collection[str]) -> dict[str, Any]:
-    # A list of texts says what may be answered, and is taken everywhere.
+    # A list of texts limits the answers and is accepted everywhere.
     refused = {*dropped} - ({"enum"} if about.get("type") == "string" else set())
     kept = {key: value for key, value in about.items() if key not in refused}
     return {**kept, "items": _without(kept["items"], dropped)} if "items" in kept else kept
 
 
 def eased_bounds(schema: Schema, sent: Bounds) -> Bounds | None:
-    """Return the next bounds to send when these were refused; None where the schema has no others to leave out."""
+    """Return the bounds to send after these were refused; None if none are left to remove."""
     refused = with_bounds(schema, sent)
     later = BOUNDS_KEPT[BOUNDS_KEPT.index(sent) + 1 :]
     return next((kept for kept in later if with_bounds(schema, kept) != refused), None)
 
 
-# Clients and parameters
+# Parameters
 
 
-def speaks_chat_completions(chat: BaseChatModel) -> bool:
-    """Tell whether a chat model is a client of OpenAI's chat completions, and not of its newer Responses API."""
-    if not is_a(chat, "BaseChatOpenAI"):
-        return False
-    uses_responses = getattr(chat, "_use_responses_api", None)
-    return uses_responses is None or not uses_responses({})
-
-
-def _is_of_openai(chat: BaseChatModel) -> bool:
-    """Tell whether a model is one of OpenAI's own, at its service, at Azure or behind a gateway."""
-    if not is_a(chat, "ChatOpenAI"):
-        return is_a(chat, "AzureChatOpenAI")
-    name, address = str(getattr(chat, "model_name", "")), getattr(chat, "openai_api_base", None)
-    named = name.rpartition("/")[2].startswith(_OPENAI_NAMES) and "gpt-oss" not in name
-    return named or "api.openai.com" in (address or os.environ.get("OPENAI_BASE_URL") or "api.openai.com")
-
-
-_OPENAI_NAMES = ("gpt-", "chatgpt-", "o1", "o3", "o4")
 _OTHER_NAMES = {"max_tokens": ("max_output_tokens", "num_predict"), "seed": ("random_seed",)}
-"""Under which names classes have a parameter where they do not have ours."""
+"""The parameter names of classes that do not use ours."""
 
 
 def field_of(parameter: str, names: Iterable[str]) -> str | None:
-    """Return the name that a class with these fields has for a common parameter, or None where it has none."""
+    """Return a class's name of a common parameter, or None if these fields do not include it."""
     known = set(names)
-    return next((name for name in (parameter, *_OTHER_NAMES.get(parameter, ())) if name in known), None)
+    return next(
+        (name for name in (parameter, *_OTHER_NAMES.get(parameter, ())) if name in known), None
+    )
 
 
-# How long a reply may be where nobody says. The tokens that a model reasons with count into the limit of its reply at
-# most providers, so that a limit which is generous for the words of a debate would end before the first of them.
+# The default length of a reply. Most providers count reasoning tokens into the limit, so a limit
+# that is generous for the text of a debate could end the reply before its first word.
 
 
 def default_limits() -> str:
@@ -316,7 +287,7 @@ def default_limits() -> str:
 
 
 def is_limited_by_default(identity: Mapping[str, Any]) -> bool:
-    """Tell whether replies of a model have the default limit: it has none of its own and does not reason.
+    """Return whether the default limit applies: no limit is set and the model does not reason.
 
     Args:
         identity: its name and parameters.
@@ -330,7 +301,8 @@ def is_limited_by_default(identity: Mapping[str, Any]) -> bool:
     >>> is_limited_by_default({"name": "google_genai:gemini-2.5-flash", "thinking_budget": 0})
     True
     """
-    name, parameters = str(identity["name"]), dict(_inside(identity))
+    name = str(identity["name"])
+    parameters = dict(_inside(identity))
     if name == "offline" or _LIMITS & parameters.keys():
         return False
     switches = [value not in _OFF for name, value in parameters.items() if _SWITCH.search(name)]
@@ -338,53 +310,74 @@ def is_limited_by_default(identity: Mapping[str, Any]) -> bool:
 
 
 def _inside(parameters: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield all parameters with their names, at any depth; for an object stands its ``type``, if it has one."""
+    """Yield all parameters with their names, at any depth.
+
+    An object with a ``type`` is represented by it.
+    """
     for name, value in parameters.items():
         yield str(name), (value.get("type", bool(value)) if isinstance(value, Mapping) else value)
         if isinstance(value, Mapping):
             yield from _inside(value)
 
 
-_LIMITS = {*WORDS["models"]["limits"].split()}
+_LIMITS = frozenset(
+    {
+        "max_tokens",
+        "max_completion_tokens",
+        "max_output_tokens",
+        "max_new_tokens",
+        "num_predict",
+        "maxTokens",
+        "maxOutputTokens",
+        "max_tokens_to_sample",
+        "max_length",
+    }
+)
+"""The names of classes and servers for a limit of a reply's length."""
 
 _SWITCH = re.compile(r"think|reasoning|budget_tokens", re.IGNORECASE)
 """Finds parameters that turn reasoning on or off."""
 _OFF = (None, False, 0, "none", "off", "disabled", "false")
 
-_REASONS = any_of(WORDS["models"]["reasons"])
+_REASONS = re.compile(
+    rf"""
+      {REASONING_MODELS}
+    | think   # kimi-thinking, qwen3-...-thinking
+    | reason  # phi-4-reasoning
+    """,
+    re.VERBOSE,
+)
+"""Matches names of models that reason by default; other models are recognized by their replies."""
 
 
-# Marks for a prompt cache. Anthropic writes what stands before a mark into a cache for five minutes, at 1.25 times the
-# price, and reads it at a tenth of the price. A request may have four marks. A mark finds what an earlier one wrote if
-# that ended with the same block, or with one of the 20 blocks before; so each turn of a discussion is a block of its
-# own. What is shorter than a model's least length (1,024 to 4,096 tokens) is neither written nor charged for.
+# Marks for a prompt cache. Anthropic caches the text before a mark for five minutes, at 1.25 times
+# the price, and reads it at a tenth of the price. A request may have four marks. A mark finds an
+# earlier entry if that ended with the same block, or with one of the 20 blocks before; so each turn
+# of a discussion is a block of its own. Text below a model's minimum length (1,024 to 4,096 tokens)
+# is neither cached nor charged for.
 
 
 def marks_of(chat: BaseChatModel) -> Marks | None:
-    """Return how a chat model's provider wants the end of a repeated beginning marked; None where it has no marks."""
-    if is_a(chat, "ChatBedrockConverse"):
-        # Other models on Bedrock refuse marks.
-        return "cachePoint" if "anthropic.claude" in str(getattr(chat, "model_id", "")) else None
-    # OpenRouter passes marks on to Claude, whichever client asks it.
-    routed = is_a(chat, "ChatOpenRouter") or "openrouter.ai" in str(getattr(chat, "openai_api_base", ""))
-    claude = routed and str(getattr(chat, "model_name", "")).startswith("anthropic/")
-    return "cache_control" if claude or is_a(chat, "ChatAnthropic") else None
+    """Return how to mark the end of a repeated beginning; None if the model has no marks."""
+    return next(filter(None, (provider.cache_marks(chat) for provider in PROVIDERS)), None)
 
 
-def with_marks(messages: Messages, prompt: str, ends: Sequence[int], marks: Marks) -> list[BaseMessage]:
-    """Return the messages with the user's first one in blocks, and a mark behind each repeated part.
+def with_marks(
+    messages: Messages, prompt: str, ends: Sequence[int], marks: Marks
+) -> list[BaseMessage]:
+    """Return the messages with the user's first one in blocks and a mark after each repeated part.
 
     Args:
-        messages: the conversation as it is sent.
-        prompt: the user's first message as it was before anything was put around it.
-        ends: where in ``prompt`` its repeated parts end.
-        marks: how a mark is written.
+        messages: the conversation to send.
+        prompt: the user's first message before anything was added around it.
+        ends: the ends of the repeated parts in ``prompt``.
+        marks: the format of a mark.
     """
     sent = list(messages)
     at = next(place for place, message in enumerate(sent) if isinstance(message, HumanMessage))
     text = sent[at].text
     first, *others = (end + text.index(prompt) for end in sorted({*ends}))
-    # The first part has been the same from the beginning; what grows from call to call are the turns behind it.
+    # The first part never changes. The turns after it grow from call to call.
     grown = {end for end in section_ends(text) if others and first < end < others[-1]}
     content: list[str | dict[str, Any]] = [*attached(sent[at])]
     for start, end in pairwise(sorted({0, first, *others, *grown, len(text)})):

@@ -1,4 +1,4 @@
-"""Wrap a chat model for calls, and remember what its provider does not take."""
+"""Wrap a chat model for calls, and remember which features its provider refuses."""
 
 from __future__ import annotations
 
@@ -33,26 +33,24 @@ from .capabilities import (
     STRUCTURE,
     SYSTEM,
     Asked,
-    Bounds,
     Form,
-    Marks,
     Schema,
 )
 from .connections import for_running_loop, handled, hold_connections, request_handler
 from .model_chains import Chain, Identity, chats_in, label_of, naming_writer, with_each
 from .prices import listed_window
-from .provider_words import WORDS
+from .providers import Bounds, Marks, client_of, is_openai_host, speaks_chat_completions
 from .scripted_model import ScriptedModel
 
 
 class Serving(NamedTuple):
-    """What is known beforehand about how a model is served: by this package itself, or as its user says.
+    """Facts about how a model is served, from this package or its user.
 
     Attributes:
-        warning: what every verdict is to carry.
-        at_once: how many calls it answers at a time; further ones would wait in its queue.
-        context: how many tokens prompt and reply may have together.
-        max_wait: how many seconds the waits of one call may add up to, where that is less than else.
+        warning: a warning for every verdict.
+        at_once: the number of calls it answers at a time; further ones wait in its queue.
+        context: the maximum tokens of prompt and reply together.
+        max_wait: the maximum total wait of one call in seconds, if lower than the policy's.
     """
 
     warning: str | None = None
@@ -62,59 +60,77 @@ class Serving(NamedTuple):
 
 
 PATIENCE = 3.0
-"""Seconds that a server has to say what its models are."""
+"""Seconds to wait for a server's description of its models."""
 
 MOST_RUNNABLES = 64
-"""So many runnables of a model are kept; samples with a seed each are of as many kinds."""
+"""The number of runnables to cache per model; each seed of a sample needs its own."""
 
-_WARNINGS: dict[str, str] = WORDS["warnings"]
-"""What verdicts say of a model whose provider does not take a parameter, behind the model's name."""
+_WARNINGS: Mapping[str, str] = {
+    STRUCTURE: "takes no reply schema: replies were asked for as {form}",
+    SYSTEM: "takes no system message: it was put at the head of the user's",
+    CACHE: "takes no prompt cache marks: they were left out",
+    LIMIT: "takes no default limit on its replies: they had none (set max_tokens)",
+    REASONING: "reasons before it answers: its replies had {room} times the default limit (set max_tokens)",
+    BOUNDS: "takes no bounds in a schema: they were left out",
+    CHOICES: "takes no list of ratings to choose from: ratings were asked for in words",
+    SEVERAL: "does not give several replies to one request: each had its own request",
+}
+"""The warning after the model's name if its provider does not accept a parameter."""
 
 _LADDERS: Mapping[str, tuple[str, Sequence[Any]]] = {
     STRUCTURE: ("form", FORMS),
     BOUNDS: ("bounds", BOUNDS_KEPT),
     REASONING: ("room", ROOMS),
 }
-"""What is eased step by step: the attribute that holds the step, and all steps in their order."""
+"""Requirements that are relaxed step by step: the attribute with the current step, and all steps in
+order."""
 
 
 class LoadedModel:
-    """Hold a chat model ready to be called, and remember which parameters its provider does not take.
+    """A chat model that is ready for calls and remembers the parameters its provider refuses.
 
-    A provider that rejects a parameter (reasoning models refuse ``temperature``) is asked again without it,
-    and every call from then on leaves it out; ``warnings`` says so.
+    If a provider rejects a parameter (reasoning models refuse ``temperature``), the request is
+    repeated without it, every later call omits it, and ``warnings`` reports it.
 
     Attributes:
         label: its name in turns and in the price list.
-        identity: what identifies it in records of replies; it stays the same when a parameter is dropped.
-        chats: the chat models in it, of which the first is asked before any fallbacks.
+        identity: its identity in records of replies; dropping a parameter does not change it.
+        chats: the chat models in it; the first is asked before any fallbacks.
         chat: the first of them.
-        plays_roles: whether its replies depend on the agent that asks, not on the messages alone.
-        form: in which replies are asked for that are to be JSON; ``text`` where it gives none.
-        bounds: which bounds of a schema's fields are sent.
-        serving: what is known of it beforehand.
-        cache_marks: how a repeated beginning of a prompt is marked; None where it is not, or where a fallback has no
+        plays_roles: whether replies depend on the asking agent, not only on the messages.
+        form: the form for JSON replies; ``text`` if it supports none.
+        bounds: the bounds of a schema's fields that are sent.
+        serving: facts about how it is served.
+        cache_marks: how to mark a repeated beginning of a prompt; None if it or a fallback has no
             marks.
-        warnings: what every verdict from now on carries, by what it is about; of a form that is eased twice, the last.
-        room: how many times the default limit its replies may have, since it did not come to its answer with less.
-        dropped: what its provider turned out not to take: parameters, the default limit, the role of the system.
-        misformed: how often in a row the provider failed to bring the model's words into the form that was asked for.
+        warnings: the warnings of every later verdict, by subject; for a form that is relaxed twice,
+            the last warning.
+        room: the multiple of the default limit for its replies, because less was not enough for an
+            answer.
+        dropped: the features that its provider refused: parameters, the default limit, the system
+            role.
+        misformed: consecutive failures of the provider to bring the model's output into the
+            requested form.
 
     A chat model that is ``shared`` may be in use on other event loops as well.
     """
 
-    def __init__(self, chain: Chain, identity: Identity, serving: Serving, shared: bool = False) -> None:
+    def __init__(
+        self, chain: Chain, identity: Identity, serving: Serving, shared: bool = False
+    ) -> None:
         self.dropped: set[str] = set()
         self._take(chain)
         remember_secrets(self.chats)
-        self.label, self.identity = str(identity["name"]), identity
+        self.label = str(identity["name"])
+        self.identity = identity
         self.plays_roles = isinstance(self.chat, OfflineJudge | ScriptedModel)
-        # The forms that the client has, and the clients of all fallbacks; strictest first.
+        # The forms of the client and of the clients of all fallbacks, strictest first.
         first, *others = ([*capabilities.forms_of(chat)] for chat in self.chats)
         self._forms = [form for form in first if all(form in forms for forms in others)]
         self.form: Form = self._forms[0]
         self.bounds: Bounds = capabilities.bounds_of(self.chat)
-        self.misformed, self.room = 0, 1
+        self.misformed = 0
+        self.room = 1
         self.serving = Serving(DISCLOSURE) if isinstance(self.chat, OfflineJudge) else serving
         self.warnings: dict[str, str] = {}
         if self.serving.warning:
@@ -124,7 +140,7 @@ class LoadedModel:
         self._shared = shared
 
     def _take(self, chain: Chain) -> None:
-        """Take a chain, and look through it once for all calls."""
+        """Take over a chain, and inspect it once for all calls."""
         self._chain = chain
         self.chats = [*chats_in(chain)]
         self.chat = self.chats[0]
@@ -132,19 +148,22 @@ class LoadedModel:
         marked = len(ways) == 1 and CACHE not in self.dropped
         self.cache_marks: Marks | None = ways.pop() if marked else None
 
-    def runnable(self, schema: Schema | None, parameters: Mapping[str, Any], may_be_cached: bool) -> Asked:
-        """Return the runnable that gives a reply in this schema, or plain text where there is none.
+    def runnable(
+        self, schema: Schema | None, parameters: Mapping[str, Any], may_be_cached: bool
+    ) -> Asked:
+        """Return the runnable that replies in this schema, or in plain text without a schema.
 
         Args:
             schema: JSON schema of the reply.
-            parameters: of this call alone; temperature, seed, ``max_tokens``, and what ``gives`` says that it takes.
+            parameters: parameters of this call: temperature, seed, ``max_tokens``, and those that
+                ``gives`` reports as supported.
             may_be_cached: whether LangChain's cache, or the model's own, may answer.
         """
-        # One that is shared may be changed by its owner between two calls, or be called on another loop; one that plays
-        # roles has nothing that calls set, and no connections.
+        # The owner of a shared model may change it between two calls or call it on another loop. A
+        # model that plays roles has no parameters of calls and no connections.
         if self._shared and not self.plays_roles:
             return self._runnable(schema, parameters, may_be_cached)
-        # Most calls are of one of a few kinds; all that decides about a runnable is in here.
+        # Few kinds of calls exist. This key contains everything that determines a runnable.
         taken = self.form, self.bounds, frozenset(self.dropped)
         around = may_be_cached, get_llm_cache() is None, request_handler.get() is None
         kind = repr((schema, parameters)), taken, around
@@ -154,7 +173,9 @@ class LoadedModel:
             self._runnables[kind] = self._runnable(schema, parameters, may_be_cached)
         return self._runnables[kind]
 
-    def _runnable(self, schema: Schema | None, parameters: Mapping[str, Any], may_be_cached: bool) -> Asked:
+    def _runnable(
+        self, schema: Schema | None, parameters: Mapping[str, Any], may_be_cached: bool
+    ) -> Asked:
         bound = dict(parameters)
         own = {name: bound.pop(name) for name in ("temperature", "seed", LIMIT) if name in bound}
         numbers = bound.pop(CHOICES, ())
@@ -165,12 +186,14 @@ class LoadedModel:
             if not isinstance(chat, OfflineJudge):
                 wanted = {name: value for name, value in own.items() if name not in self.dropped}
                 for name in wanted:
-                    # The limit is a default, which nobody has asked for.
+                    # The limit is a default that the user did not ask for.
                     if name != LIMIT and _field(chat, name) is None:
                         self._warn_of_missing(name)
                 chat = _with(chat, wanted)
-            # A copy is made only where a cache would answer: a model of the caller's own may hold state.
-            if not may_be_cached and (chat.cache or (chat.cache is None and get_llm_cache() is not None)):
+            # Copied only if a cache could answer, because a caller's own model may have state.
+            if not may_be_cached and (
+                chat.cache or (chat.cache is None and get_llm_cache() is not None)
+            ):
                 chat = chat.model_copy(update={"cache": False})
             if not self.plays_roles:
                 chat = handled(for_running_loop(chat, made_for_it=not self._shared))
@@ -183,16 +206,16 @@ class LoadedModel:
 
         chain = self._chain
         asked = ready(chain) if isinstance(chain, BaseChatModel) else with_each(chain, ready)
-        # LangChain streams where a callback listens for tokens, and a streamed request gives one reply alone.
+        # LangChain streams if a callback listens for tokens. A streamed request gives one reply.
         return asked.bind(**bound, stream=False) if bound else asked
 
     def tuned(self, temperature: float | None, max_tokens: int | None) -> LoadedModel:
-        """Return this model with these parameters set; itself where neither is given."""
+        """Return this model with these parameters set; itself if neither is given."""
         wanted = {"temperature": temperature, "max_tokens": max_tokens}
         given = {name: value for name, value in wanted.items() if value is not None}
         if not given or isinstance(self.chat, OfflineJudge):
             return self
-        # Kept, since every run asks for it: a new one would forget what the provider has refused.
+        # Cached, because a new object would not know the provider's refusals.
         key = (temperature, max_tokens)
         if key not in self._tuned:
             chain = with_each(self._chain, lambda chat: _with(chat, given))
@@ -204,94 +227,97 @@ class LoadedModel:
         return self._tuned[key]
 
     def sent(self, media: Media) -> list[dict[str, Any]]:
-        """Return images and files as they are sent.
+        """Return images and files in the format for sending.
 
         Raises:
-            UsageError: the model, or one that it falls back to, is known not to take one of them.
+            UsageError: the model or one of its fallbacks is known to reject one of them.
         """
         blocks, *_ = [_content_blocks(media, chat) for chat in self.chats]
         return blocks
 
-    # What it takes
+    # Accepted parameters
 
     def gives(self, what: str) -> bool:
-        """Tell whether it can be asked for several replies at once, for log-probabilities, or for one of a list."""
+        """Return whether it supports several replies, log-probabilities or a list of choices."""
         chain = self._chain
         asked = chain.bound if isinstance(chain, RunnableBinding) else chain
-        # Through retries and fallbacks comes one message.
+        # Retries and fallbacks pass on a single message.
         if what in self.dropped or not isinstance(asked, BaseChatModel):
             return False
         if what == CHOICES:
             return bool(capabilities.choice_options(self.chat, (1,)))
-        # llama.cpp gives as many replies as it has slots, and tells the tokens of the first one alone.
-        if not capabilities.speaks_chat_completions(self.chat) or (what == SEVERAL and self.serving.at_once):
+        # llama.cpp gives as many replies as it has slots, but log-probabilities of the first only.
+        if not speaks_chat_completions(self.chat) or (what == SEVERAL and self.serving.at_once):
             return False
         return what in type(self.chat).model_fields
 
     @cached_property
     def asked_name(self) -> str | None:
-        """The model's name as its client sends it, or None where the name says nothing about the model."""
-        # A deployment at Azure is called whatever its owner likes.
-        if self.plays_roles or capabilities.is_a(self.chat, "AzureChatOpenAI"):
+        """The model's name as its client sends it, or None if it does not identify the model."""
+        # The owner of a deployment chooses its name.
+        if self.plays_roles or client_of(type(self.chat)).names_deployments:
             return None
         name = self.chat._get_ls_params().get("ls_model_name")
         return name if isinstance(name, str) and name else None
 
     @cached_property
     def is_limited_by_default(self) -> bool:
-        """Whether its replies have the default limit: nobody has set one, and reasoning does not count into it."""
+        """Whether the default limit applies: none is set, and reasoning does not count into it."""
         if self.plays_roles or _field(self.chat, LIMIT) is None:
             return False
         return capabilities.is_limited_by_default(self.identity)
 
     def reply_limit(self, form: str) -> dict[str, int]:
-        """Return the parameter with the default limit of a reply of this form; empty where there is none."""
-        # Also where it was lifted on the way: a call stays the same call however its run has come to it.
+        """Return the parameter with the default reply limit for this form; empty if unlimited."""
+        # Included even if the limit was lifted during the run, so that the call's identity is
+        # stable.
         limit = REPLY_LIMITS.get(form, REPLY_LIMITS["*"])
         return {LIMIT: limit} if self.is_limited_by_default else {}
 
     async def context_window(self) -> int | None:
-        """Return how many tokens prompt and reply may have together; None where nobody knows.
+        """Return the maximum tokens of prompt and reply together; None if unknown.
 
-        A server of OpenAI's dialect at an address of its own is asked (``/v1/models`` of vLLM, LM Studio and gateways,
-        ``/props`` of llama.cpp), since a name says nothing about how a model is served there.
+        A server that speaks OpenAI's API at another address is asked (``/v1/models`` of vLLM, LM
+        Studio and gateways, ``/props`` of llama.cpp), because the name does not determine its
+        context size.
         """
         if self.serving.context is not None:
             return self.serving.context
         chat: Any = self.chat
         address = str(getattr(chat, "root_async_client", None) and chat.root_async_client.base_url)
-        elsewhere = "://" in address and "api.openai.com" not in address
-        if elsewhere and capabilities.speaks_chat_completions(chat):
+        elsewhere = "://" in address and not is_openai_host(address)
+        if elsewhere and speaks_chat_completions(chat):
             await hold_connections()
             client = chat.root_async_client.with_options(max_retries=0, timeout=PATIENCE)
             for path in ("/models", f"{address.rstrip('/').removesuffix('/v1')}/props"):
                 try:
                     about = await asyncio.wait_for(client.get(path, cast_to=object), PATIENCE)
-                # A server need not have these, and the run itself will tell what is wrong with it.
+                # A server may lack these endpoints; the run itself reports other problems.
                 except Exception:
                     continue
                 if (tokens := next(_windows(about, self.asked_name), None)) is not None:
                     return tokens
         return listed_window(self.label)
 
-    # What it turned out not to take
+    # Refused parameters
 
     def next_form(self, refused: Form) -> str:
-        """Return what ``drop`` is to be told when a form was refused: the next one that the client has."""
+        """Return the argument of ``drop`` for a refused form: the client's next form."""
         later = (form for form in self._forms if FORMS.index(form) > FORMS.index(refused))
         return f"{STRUCTURE}:{next(later, 'text')}"
 
     def drop(self, parameter: str, sent: Container[str] = ()) -> bool:
-        """Stop sending a parameter; return False where neither every call nor this one (``sent``) had it.
+        """Stop sending a parameter; return False if neither this call (``sent``) nor others had it.
 
-        Calls run side by side: a parameter that another call has dropped in the meantime counts as dropped.
+        Calls run concurrently: a parameter that another call has dropped meanwhile counts as
+        dropped.
         """
         kind, _, eased = parameter.partition(":")
         if kind in _LADDERS:
             name, steps = _LADDERS[kind]
-            # Journals of earlier versions do not say how much room there was.
+            # Journals of earlier versions do not record the multiple.
             step = next((known for known in steps if str(known) == eased), steps[-1])
-            # A later step may be taken already.
+            # Another call may already have taken a later step.
             if steps.index(step) > steps.index(getattr(self, name)):
                 setattr(self, name, step)
                 self.warnings.pop(kind, None)
@@ -303,24 +329,31 @@ class LoadedModel:
             self.cache_marks = None if CACHE in self.dropped else self.cache_marks
             if parameter in _WARNINGS and (parameter != LIMIT or parameter in sent):
                 self._warn_of(parameter)
-            # G-Eval's scorer warns of missing log-probabilities itself, with what it did instead.
+            # G-Eval's scorer has its own warning for missing log-probabilities.
             elif parameter != LOGPROBS:
                 self._take(with_each(self._chain, lambda chat: _with(chat, {parameter: None})))
                 self._warn_of(parameter, f"takes no {parameter}: it was left out")
         return True
 
     def _has(self, parameter: str, with_call: bool) -> bool:
-        """Tell whether a parameter was sent: with this call, or with every one."""
+        """Return whether a parameter was sent: with this call, or with every call."""
         if parameter in (SEVERAL, LOGPROBS, CHOICES):
             return with_call
         if parameter == CACHE:
             return self.cache_marks is not None
         field = _field(self.chat, parameter)
         always = field is not None and getattr(self.chat, field) is not None
-        return parameter == SYSTEM or always or (with_call and (field is not None or parameter == LIMIT))
+        return (
+            parameter == SYSTEM
+            or always
+            or (with_call and (field is not None or parameter == LIMIT))
+        )
 
     def take_back(self, dropped: Sequence[str]) -> None:
-        """Ask for JSON as at first if this call has eased the form and failed all the same: that was not the cause."""
+        """Restore the strictest form if this call failed even with the relaxed one.
+
+        The form was then not the cause.
+        """
         if any(parameter.startswith(STRUCTURE) for parameter in dropped):
             self.warnings.pop(STRUCTURE, None)
             self.form = self._forms[0]
@@ -328,10 +361,10 @@ class LoadedModel:
             self.warnings.pop(CHOICES, None)
             self.dropped.discard(CHOICES)
 
-    # What verdicts say of it
+    # Warnings for verdicts
 
     def warn(self, warning: str) -> None:
-        """Add a warning that every verdict from now on carries; the same warning is added once."""
+        """Add a warning for every later verdict; repeated warnings are added once."""
         self.warnings[warning] = warning
 
     def _warn_of(self, parameter: str, words: str | None = None) -> None:
@@ -343,43 +376,53 @@ class LoadedModel:
 
 
 def _field(chat: BaseChatModel, parameter: str) -> str | None:
-    """Return the name of a parameter in the client's class, or None where it has no such field."""
+    """Return the name of a parameter in the client's class, or None if it has no such field."""
     return capabilities.field_of(parameter, type(chat).model_fields)
 
 
 def _with(chat: BaseChatModel, given: Mapping[str, Any]) -> BaseChatModel:
-    """Return a chat model with these parameters, as far as its class has them."""
+    """Return a chat model with these parameters set, except those its class does not have."""
     fields = {name: _field(chat, name) for name in given}
     update = {field: given[name] for name, field in fields.items() if field is not None}
     if given.get(LIMIT) == 0:
-        # A limit of 0 asks for none, and the class's own one stays.
+        # A limit of 0 means no limit of ours; the class's own one stays.
         update.pop(fields[LIMIT] or "", None)
     return chat.model_copy(update=update) if update else chat
 
 
-_INPUTS = {"image": "image_inputs", "audio": "audio_inputs", "video": "video_inputs", "file": "pdf_inputs"}
-"""What LangChain's profile of a model says whether it takes, by the type of a content block."""
+_INPUTS = {
+    "image": "image_inputs",
+    "audio": "audio_inputs",
+    "video": "video_inputs",
+    "file": "pdf_inputs",
+}
+"""The entry of LangChain's model profile that reports support, by type of content block."""
 
 
 def _content_blocks(media: Media, chat: BaseChatModel) -> list[dict[str, Any]]:
-    """Return images and files as LangChain's content blocks, which its clients translate for their providers.
+    """Return images and files as LangChain's content blocks, which its clients convert.
 
     Raises:
-        UsageError: the model is known not to take one of them.
+        UsageError: the model is known to reject one of them.
     """
     blocks = []
     for name, part in media.items():
         [standard] = HumanMessage(content=[part]).content_blocks
-        # What LangChain does not know is left as it is: the provider may.
+        # Blocks unknown to LangChain are passed on, since the provider may know them.
         block: dict[str, Any] = part if standard["type"] == "non_standard" else {**standard}
         if str(block.get("id", "")).startswith("lc_"):
-            del block["id"]  # drawn at random: the call would never be the same again
+            del block["id"]  # random: with it, the call would never have the same identity again
         if block["type"] == "file" and "file_id" not in block:
-            block.setdefault("extras", {}).setdefault("filename", name.strip("[]").replace(" ", "-"))
-        kind, profile = str(block["type"]), chat.profile or {}
+            block.setdefault("extras", {}).setdefault(
+                "filename", name.strip("[]").replace(" ", "-")
+            )
+        kind = str(block["type"])
+        profile = chat.profile or {}
         if isinstance(chat, OfflineJudge) or profile.get(_INPUTS.get(kind, "")) is False:
-            problem = f"{label_of(chat)} cannot be shown {name}, which is part of what is judged"
-            raise UsageError(f"{problem}: choose a model that takes {kind}s, or describe it in words")
+            raise UsageError(
+                f"{label_of(chat)} cannot be shown {name}, which is part of what is judged: "
+                f"choose a model that takes {kind}s, or describe it in words"
+            )
         blocks.append(block)
     return blocks
 
@@ -388,10 +431,12 @@ _SIZES = ("max_model_len", "loaded_context_length", "context_length", "context_w
 
 
 def _windows(about: Any, name: str | None) -> Iterator[int]:
-    """Yield the sizes in what a server says of the model, or of the only one that it has."""
+    """Yield the context sizes that a server reports for the model, or for its only model."""
     listed = about.get("data", [about]) if isinstance(about, Mapping) else ()
     models = [entry for entry in listed if isinstance(entry, Mapping)]
-    for entry in [entry for entry in models if entry.get("id") == name] or models[: len(models) == 1]:
+    for entry in [entry for entry in models if entry.get("id") == name] or models[
+        : len(models) == 1
+    ]:
         places = (entry, entry.get("meta"), entry.get("default_generation_settings"))
         sizes = (place.get(key) for place in places if isinstance(place, Mapping) for key in _SIZES)
         yield from (size for size in sizes if isinstance(size, int) and size > 0)

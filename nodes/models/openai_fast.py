@@ -1,8 +1,9 @@
-"""Call OpenAI's chat completions with less work for each call than the usual client, and keep the connections.
+"""Call OpenAI's chat completions with less CPU per call than the usual client.
 
-``FastChatOpenAI`` is a ``ChatOpenAI`` that posts plain chat completions itself, over aiohttp. Where several servers, or
-several keys, serve one model, its calls are shared among them, and each debate stays with one. Imported by the model
-resolver alone, when a model of OpenAI is named: a program without it need not import aiohttp.
+``FastChatOpenAI`` is a ``ChatOpenAI`` that posts plain chat completions itself over aiohttp. If
+several servers, or several keys, serve one model, it spreads its calls over them, and each debate
+stays on one. Only the model resolver imports this module, when a model of OpenAI is named; a
+program without such models does not need aiohttp.
 """
 
 from __future__ import annotations
@@ -43,86 +44,102 @@ from .connections import (
     Stop,
     hold_connections,
     redirect_to_follow,
-    request_body,
     request_handler,
 )
+from .httpx_bodies import LARGEST_BODY
 from .provider_errors import ResponseError
+from .providers import request_body
 from .responses import replace_surrogates, token_count
 from .retry import loop_time
 
 log = logging.getLogger("jurygraph.notices")
 
 Post = Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]
-"""Sends the payload of a request and returns the chat completion; raises as ``Server.post``."""
+"""Sends the payload of a request and returns the chat completion; raises like ``Server.post``."""
 
 
 class FastChatOpenAI(ChatOpenAI):
     """Make the same requests and results as ``ChatOpenAI`` at a fraction of the work.
 
-    ``ChatOpenAI`` itself builds the request and makes the result. Between the two, the ``openai`` client is left out:
-    aiohttp talks to the provider, and no typed object is made for each field of a reply, of which log-probabilities
-    have thousands. Key, address, organization and headers are those that ``ChatOpenAI`` found in its arguments and the
-    environment. Whatever takes more than one JSON body out and one in (streams, the Responses API, headers of a
-    single call) goes through the ``openai`` client as usual.
+    ``ChatOpenAI`` itself builds the request and makes the result. The ``openai`` client between the
+    two is left out: aiohttp calls the provider, and no typed object is made for each field of a
+    reply (log-probabilities have thousands). ``ChatOpenAI`` determines key, address, organization
+    and headers from its arguments and the environment. Requests that need more than one JSON body
+    each way (streams, the Responses API, headers of a single call) go through the ``openai`` client
+    as usual.
     """
 
     _post: Post | None = PrivateAttr(default=None)
 
     def prepare(
-        self, proxied: bool = True, others: Sequence[tuple[str, str]] = (), at_once: int | None = None
+        self,
+        proxied: bool = True,
+        others: Sequence[tuple[str, str]] = (),
+        at_once: int | None = None,
     ) -> None:
-        """Prepare what the first call needs; without it, calls go through the ``openai`` client. Blocking.
+        """Prepare the first call; without this, calls go through the ``openai`` client. Blocking.
 
         Args:
-            proxied: whether a proxy of the environment is used.
-            others: address and key of each further server that serves the model; its calls are shared among all.
-            at_once: how many calls each of several servers may have under way.
+            proxied: whether to use a proxy from the environment.
+            others: address and key of each further server for the model; calls are spread over all.
+            at_once: the maximum concurrent calls of each server, if there are several.
         """
-        # Certificates are read now and cached, since the first request is made on the event loop.
+        # Read and cache certificates now, since the first request is made on the event loop.
         tls()
         client = self.root_async_client
         given = {"Authorization": f"Bearer {client.api_key}", **client.default_headers}
-        # Headers that are not set have a marker object as value.
+        # Unset headers have a marker object as value.
         headers = {name: value for name, value in given.items() if isinstance(value, str)}
         places = [(str(client.base_url), headers)]
-        places += [(address, {**headers, "Authorization": f"Bearer {key}"}) for address, key in others]
+        places += [
+            (address, {**headers, "Authorization": f"Bearer {key}"}) for address, key in others
+        ]
         servers = []
         for n, (address, sent) in enumerate(places, start=1):
-            # ``encoded``: the client has quoted the address already, and aiohttp must not quote it again.
+            # ``encoded``: the client has already quoted the address, so aiohttp must not quote it
+            # again.
             url = URL(f"{address.rstrip('/')}/chat/completions", encoded=True)
             proxy = (self.openai_proxy or proxy_for(str(url))) if proxied else None
             servers.append(Server(f"{url.origin()} ({n} of {len(places)})", url, sent, proxy))
-        # aiohttp speaks to HTTP proxies only; SOCKS is left to the client, and so is what needs the client itself.
+        # aiohttp supports HTTP proxies only. SOCKS, and requests that need the client, go through
+        # it.
         plain = all(server.proxy is None or server.proxy.startswith("http") for server in servers)
         if plain and not client.default_query and not self.include_response_headers:
             self._post = Servers(servers, at_once) if others else servers[0].post
 
     async def complete(self, messages: Sequence[BaseMessage], **kwargs: Any) -> list[BaseMessage]:
-        """Return all replies to one request as ``agenerate`` would, but without callbacks and tracers.
+        """Return all replies to one request like ``agenerate``, without callbacks and tracers.
 
         Args:
             messages: the conversation.
             kwargs: parameters of this call, as for ``bind``.
         """
         result = await self._agenerate(list(messages), **kwargs)
-        # As ``agenerate`` does: what is known of the whole result goes to the message only if there is just one.
+        # As in ``agenerate``: metadata of the whole result goes to the message only if there is
+        # one.
         shared = result.llm_output if len(result.generations) == 1 else None
         for generation in result.generations:
-            message, own = generation.message, generation.generation_info or {}
+            message = generation.message
+            own = generation.generation_info or {}
             message.response_metadata = {**(shared or {}), **own, **message.response_metadata}
         return [generation.message for generation in result.generations]
 
     async def _agenerate(
         self, messages: Messages, stop: Stop = None, run_manager: RunManager = None, **kwargs: Any
     ) -> ChatResult:
-        # As a prompt, which is not converted: they are messages already.
+        # Wrapped as a prompt without conversion, since they are messages already.
         prompt = ChatPromptValue.model_construct(messages=messages)
         payload = self._get_request_payload(prompt, stop=stop, **kwargs)
-        handler, post = request_handler.get(), self._post
-        # What only the client itself can do, such as a stream. The Responses API has no messages.
-        special = "messages" not in payload or payload.get("stream") or _CLIENT_SIDE & payload.keys()
+        handler = request_handler.get()
+        post = self._post
+        # Requests that need the client itself, such as a stream. The Responses API has no messages.
+        special = (
+            "messages" not in payload or payload.get("stream") or _CLIENT_SIDE & payload.keys()
+        )
         if handler and special:
-            raise UsageError(f"{self.model_name} does not use plain chat completions, which this needs")
+            raise UsageError(
+                f"{self.model_name} does not use plain chat completions, which this needs"
+            )
         if handler:
             body = await handler(self, request_body(payload))
         elif post is None or special:
@@ -130,21 +147,25 @@ class FastChatOpenAI(ChatOpenAI):
         else:
             body = await post(payload)
         result = self._create_chat_result({**body, "usage": _counted(body.get("usage"))})
-        # ``_create_chat_result`` takes the refusal over from the client's typed reply only, not from a dict.
+        # ``_create_chat_result`` copies the refusal only from the client's typed reply, not from a
+        # dict.
         for choice, generation in zip(body["choices"], result.generations, strict=True):
             generation.message.additional_kwargs["refusal"] = choice["message"].get("refusal")
         return result
 
 
 def _counted(usage: object) -> dict[str, Any] | None:
-    """Return the numbers of a response's usage that are numbers of tokens, on which ``ChatOpenAI`` calculates."""
+    """Return the usage fields that are token counts, because ``ChatOpenAI`` does sums with them."""
     if not isinstance(usage, dict):
         return None
-    return {name: _counted(n) if isinstance(n, dict) else token_count(n) for name, n in usage.items()}
+    return {
+        name: _counted(n) if isinstance(n, dict) else token_count(n) for name, n in usage.items()
+    }
 
 
 _CLIENT_SIDE = {"extra_headers", "extra_query", "timeout", "response_format"}
-"""Keys of a payload that the ``openai`` client itself acts on; of a class in ``response_format`` it makes a schema."""
+"""Keys of a payload that the ``openai`` client handles itself, such as a class in
+``response_format``, which it converts to a schema."""
 
 
 # Servers
@@ -152,17 +173,17 @@ _CLIENT_SIDE = {"extra_headers", "extra_query", "timeout", "response_format"}
 
 @dataclass(eq=False)
 class Server:
-    """Posts chat completions to one server, and holds what is known of it.
+    """Post chat completions to one server, and track its state.
 
     Attributes:
-        name: its address, and which of all it is, as messages have it.
-        url: where to.
-        headers: of every request, the key among them.
+        name: its address and its number, for messages.
+        url: the address of the endpoint.
+        headers: the headers of every request, including the key.
         proxy: the proxy's address, if there is one.
-        in_flight: calls that are under way.
+        in_flight: the number of calls in flight.
         made: calls so far.
-        failures: how many have failed in a row.
-        closed_until: the event loop's time before which it is left out.
+        failures: the number of consecutive failures.
+        closed_until: the event loop's time until which the server is skipped.
     """
 
     name: str
@@ -178,12 +199,18 @@ class Server:
         """Post a request and return the chat completion.
 
         Raises:
-            ResponseError: an error status, or a body that is no chat completion.
+            ResponseError: an error status, or a body that is not a chat completion.
             aiohttp.ClientError: the connection failed.
         """
-        http, url, data = await session(), self.url, orjson.dumps(request_body(payload))
+        http = await session()
+        url = self.url
+        data = orjson.dumps(request_body(payload))
         for _ in range(MOST_REDIRECTS + 1):
-            given: dict[str, Any] = {"headers": self.headers, "proxy": self.proxy, "allow_redirects": False}
+            given: dict[str, Any] = {
+                "headers": self.headers,
+                "proxy": self.proxy,
+                "allow_redirects": False,
+            }
             async with http.post(url, data=data, **given) as response:
                 following = redirect_to_follow(response.status, url, response.headers)
                 if following is None:
@@ -193,27 +220,28 @@ class Server:
 
 
 FAILURES = 3
-"""After so many failures in a row a server is left out."""
+"""Consecutive failures after which a server is skipped."""
 
 LEFT_OUT_SECONDS = 60.0
-"""So long it is; then one call finds out whether it is back."""
+"""Seconds to skip a server; then one call tests whether it works again."""
 
 HANGS_SECONDS = 30.0
-"""A call that was given up after so long is a failure of its server."""
+"""A call that was abandoned after this many seconds counts as a failure of its server."""
 
 MOST_DEBATES = 10_000
-"""So many debates are remembered; a server has long lost the prompts of older ones from its cache."""
+"""The number of debates to remember; servers no longer cache the prompts of older ones."""
 
 
 class Servers:
-    """Send the calls of each debate to one server, and new debates to the one with the fewest calls under way.
+    """Send each debate's calls to one server, and new debates to the least busy one.
 
-    A server's prefix cache then pays for most of a debate. One that cannot be reached, or fails, several times in a row
-    is left out for a while, and its debates go on elsewhere; while all of them fail, all are tried.
+    A server's prefix cache then pays for most of a debate. A server that is unreachable or fails
+    several times in a row is skipped for a while, and its debates continue on others. While all
+    servers fail, all are tried.
 
     Args:
-        servers: of one model, or several keys of one.
-        at_once: how many calls each may have under way; further ones wait. ``None``: any number.
+        servers: the servers of one model, or one server with several keys.
+        at_once: the maximum concurrent calls of each; further ones wait. ``None``: no limit.
     """
 
     def __init__(self, servers: Sequence[Server], at_once: int | None = None) -> None:
@@ -223,14 +251,14 @@ class Servers:
         self._at_once = at_once
 
     async def __call__(self, payload: dict[str, Any]) -> dict[str, Any]:
-        """Send a request to the server of its debate, or to another where that one is left out from now on.
+        """Send a request to the server of its debate, or to another if that one is now skipped.
 
         Raises:
-            ResponseError, aiohttp.ClientError: as the server's own post.
+            ResponseError, aiohttp.ClientError: like the server's own ``post``.
         """
         messages, repeated = asked_in.get()
         asked = "".join(message.text for message in messages if message.type == "human")
-        # What all prompts of a debate have in common tells it from others.
+        # The common beginning of all prompts of a debate identifies it.
         shared = asked[: repeated[0]] if repeated else asked
         debate = blake2b(shared.encode(errors="replace"), digest_size=16).digest()
         while True:
@@ -246,7 +274,7 @@ class Servers:
                 if not self._is_left_out(server, error):
                     raise
             except asyncio.CancelledError as error:
-                # Whoever waits for the reply has given it up.
+                # The caller that waited for the reply has given up.
                 if loop_time() - started >= HANGS_SECONDS:
                     self._is_left_out(server, error)
                 raise
@@ -262,7 +290,9 @@ class Servers:
     def _server_of(self, debate: bytes) -> Server:
         known = self._chosen.get(debate)
         if known is None or loop_time() < known.closed_until:
-            known = min(self._open() or self._servers, key=lambda server: (server.in_flight, server.made))
+            known = min(
+                self._open() or self._servers, key=lambda server: (server.in_flight, server.made)
+            )
             self._chosen[debate] = known
         self._chosen.move_to_end(debate)
         if len(self._chosen) > MOST_DEBATES:
@@ -273,10 +303,10 @@ class Servers:
         return [server for server in self._servers if loop_time() >= server.closed_until]
 
     def _is_left_out(self, server: Server, error: BaseException) -> bool:
-        """Count a failure that is the server's own; return whether it is left out now, and another one is not."""
+        """Count a failure of the server; return whether it is now skipped while another is not."""
         status = error.status_code if isinstance(error, ResponseError) else None
         at_once = status in (401, 403, 404) or isinstance(error, aiohttp.ClientConnectorError)
-        # With another status it has answered, and any server would answer this call so.
+        # With any other status the server has answered, and every server would answer the same.
         if status is None or at_once or status == 429 or status >= 500:
             server.failures = FAILURES if at_once else server.failures + 1
         if server.failures < FAILURES:
@@ -284,7 +314,7 @@ class Servers:
         was_open = loop_time() >= server.closed_until
         server.closed_until = loop_time() + LEFT_OUT_SECONDS
         others = len(self._open())
-        # Calls that were under way there fail as well, and say nothing new.
+        # Calls that were in flight fail too; they do not count again.
         if was_open:
             noted = {"endpoint": server.name, "reason": redact(str(error))[:300], "others": others}
             log.warning("endpoint left out", extra=noted)
@@ -293,12 +323,10 @@ class Servers:
 
 # Responses
 
-LARGEST_BODY = 64 * 2**20
-"""Bytes. No chat completion is as large; a body that is must not fill the memory."""
-
 
 async def _read(response: ClientResponse) -> bytes:
-    chunks, size = [], 0
+    chunks = []
+    size = 0
     async for chunk in response.content.iter_any():
         chunks.append(chunk)
         size += len(chunk)
@@ -312,23 +340,30 @@ def completion(status: int, headers: Mapping[str, str], content: bytes) -> dict[
     """Parse a response and return the chat completion in it.
 
     Raises:
-        ResponseError: an error status, or a body that is no chat completion.
+        ResponseError: an error status, or a body that is not a chat completion.
     """
     try:
-        body, problem = _json(content), ""
+        body = _json(content)
+        problem = ""
     except (ValueError, RecursionError):
-        body, problem = None, "not JSON"
+        body = None
+        problem = "not JSON"
     fields: dict[str, Any] = body if isinstance(body, dict) else {}
-    choices, error = fields.get("choices"), fields.get("error")
+    choices = fields.get("choices")
+    error = fields.get("error")
     # Some servers answer with status 200 and an error in the body.
     if status >= 300 or error:
         message = error.get("message") if isinstance(error, dict) else error
-        raise ResponseError(f"Error code: {status} - {message or _shown(content)}", status, headers, body)
+        raise ResponseError(
+            f"Error code: {status} - {message or _shown(content)}", status, headers, body
+        )
     if not isinstance(body, dict):
         problem = problem or "not a JSON object"
     elif not isinstance(choices, list) or not choices:
         problem = "not a chat completion, because it has no choices"
-    elif not all(isinstance(choice, dict) and isinstance(choice.get("message"), dict) for choice in choices):
+    elif not all(
+        isinstance(choice, dict) and isinstance(choice.get("message"), dict) for choice in choices
+    ):
         problem = "not a chat completion, because a choice has no message"
     if problem:
         raise ResponseError(f"the response is {problem}: {_shown(content)}", status, headers, body)
@@ -336,7 +371,7 @@ def completion(status: int, headers: Mapping[str, str], content: bytes) -> dict[
 
 
 def _json(content: bytes) -> Any:
-    """Parse a body; half a character (a lone surrogate), which the fast parser refuses, is replaced."""
+    """Parse a body; replace lone surrogates, which the fast parser refuses."""
     try:
         return orjson.loads(content)
     except ValueError:
@@ -344,29 +379,32 @@ def _json(content: bytes) -> Any:
 
 
 def _shown(content: bytes) -> str:
-    # Redacted before it is cut, since half a key is no longer known for one.
+    # Redacted before cutting, since half a key is not recognized.
     return repr(redact(content[:10_000].decode(errors="replace"))[:200])
 
 
 # Connections
 
 IDLE_SECONDS = 60.0
-"""The time for which an unused connection is kept."""
+"""Seconds to keep an unused connection."""
 
 CONNECT_SECONDS = 30.0
-"""The time a provider may take to accept a connection; the time limit of a reply is the caller's (``retry.py``)."""
+"""Seconds to wait for a connection; the caller sets the time limit of a reply (``retry.py``)."""
 
 
 async def session() -> ClientSession:
-    """Return the session of the running event loop; connections of one loop do not work on another.
+    """Return the session of the running event loop; connections cannot be shared between loops.
 
-    The session queues no requests: the rate limiter bounds those in flight, and each has a connection.
+    The session does not queue requests: the rate limiter bounds those in flight, and each has a
+    connection.
     """
     loop = asyncio.get_running_loop()
     http: ClientSession | None = SESSIONS.get(loop)
     if http is None or http.closed:
-        # ``limit=0``: any number of connections, where aiohttp's default would queue requests beyond 100.
-        connector = TCPConnector(limit=0, keepalive_timeout=IDLE_SECONDS, ttl_dns_cache=300, ssl=tls())
+        # ``limit=0``: any number of connections; aiohttp's default queues requests beyond 100.
+        connector = TCPConnector(
+            limit=0, keepalive_timeout=IDLE_SECONDS, ttl_dns_cache=300, ssl=tls()
+        )
         timeout = ClientTimeout(total=None, sock_connect=CONNECT_SECONDS)
         http = ClientSession(connector=connector, cookie_jar=DummyCookieJar(), timeout=timeout)
         SESSIONS[loop] = http
@@ -376,7 +414,10 @@ async def session() -> ClientSession:
 
 @cache
 def tls() -> ssl.SSLContext:
-    """Return the trusted certificates: SSL_CERT_FILE and SSL_CERT_DIR, else the system's and certifi's. Blocking."""
+    """Return the trusted certificates. Blocking.
+
+    They come from SSL_CERT_FILE and SSL_CERT_DIR, else from the system and certifi.
+    """
     context = ssl.create_default_context()
     if not (os.environ.get("SSL_CERT_FILE") or os.environ.get("SSL_CERT_DIR")):
         context.load_verify_locations(certifi.where())
@@ -384,8 +425,12 @@ def tls() -> ssl.SSLContext:
 
 
 def proxy_for(url: str) -> str | None:
-    """Return the proxy for an address by the environment (HTTPS_PROXY, ALL_PROXY, NO_PROXY, ...) or the system."""
-    address, proxies = URL(url), getproxies()
+    """Return the proxy for an address, from the environment or the system.
+
+    The variables are HTTPS_PROXY, ALL_PROXY, NO_PROXY and so on.
+    """
+    address = URL(url)
+    proxies = getproxies()
     if proxy_bypass(address.host or ""):
         return None
     return proxies.get(address.scheme) or proxies.get("all")

@@ -1,8 +1,8 @@
-"""Read the response to a request from a chat model's messages: text, fields, how it ended, what it took, who answered.
+"""Read a response from a chat model's messages: text, fields, ending, usage and model.
 
-Every provider says with a word of its own, in a place of its own, how a reply ended: ``finish_reason`` (OpenAI, Gemini,
-Mistral, Groq, DeepSeek), ``stop_reason`` (Anthropic), ``stopReason`` (Bedrock), ``done_reason`` (Ollama), ``status``
-with ``incomplete_details`` (OpenAI's Responses API).
+Providers report the end of a reply in different words and places: ``finish_reason`` (OpenAI,
+Gemini, Mistral, Groq, DeepSeek), ``stop_reason`` (Anthropic), ``stopReason`` (Bedrock),
+``done_reason`` (Ollama), ``status`` with ``incomplete_details`` (OpenAI's Responses API).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage
 
@@ -24,35 +24,47 @@ from .call import Reply, UnreadResponseError
 from .capabilities import Messages
 from .model_chains import WRITER
 from .provider_errors import ResponseError
-from .provider_words import WORDS
+from .providers import FINISH_REASONS, MODEL_PREFIXES, Ending
 
 
 def read_response(
-    messages: Messages, label: str, seconds: float, tool: str | None = None, asked_name: str | None = None
+    messages: Messages,
+    label: str,
+    seconds: float,
+    tool: str | None = None,
+    asked_name: str | None = None,
 ) -> Reply:
-    """Read the messages of one request; the first is returned with the usage, the others are attached to it.
+    """Read the messages of one request into a reply with the usage; attach the others to it.
 
     Args:
         messages: the replies to the request.
         label: the name of the model that was asked; a fallback may have written the reply.
         seconds: how long the request took.
-        tool: the tool that was offered to answer with; calls of any other one are no reply.
-        asked_name: the model's name as it was sent; None where it says nothing about the model.
+        tool: the tool that was offered for the answer; calls of other tools are ignored.
+        asked_name: the requested name of the model; None if it does not identify the model.
 
     Raises:
-        ResponseError: it holds no reply, by the provider's own word.
-        UnreadResponseError: it could not be read; the error has the response, so that a run can keep it.
+        ResponseError: the provider reports that there is no reply.
+        UnreadResponseError: the response could not be read; the error contains it, so that a run
+            can save it.
     """
     writer = messages[0].response_metadata.pop(WRITER, label)
     known: dict[str, Any] = {} if writer == label else {"model": writer}
     metadata = messages[0].response_metadata
-    # As LangChain's clients keep it.
+    # The names under which LangChain's clients store it.
     served = metadata.get("model_name") or metadata.get("model") or metadata.get("model_id")
     is_other = isinstance(served, str) and asked_name and is_another(asked_name, served)
-    facts = {"served": served if is_other else "", "system_fingerprint": metadata.get("system_fingerprint")}
-    known |= {name: _shown(words) for name, words in facts.items() if isinstance(words, str) and words}
+    facts = {
+        "served": served if is_other else "",
+        "system_fingerprint": metadata.get("system_fingerprint"),
+    }
+    known |= {
+        name: _shown(words) for name, words in facts.items() if isinstance(words, str) and words
+    }
     try:
-        others = tuple(_reply(message, writer, seconds, tool).without_usage() for message in messages[1:])
+        others = tuple(
+            _reply(message, writer, seconds, tool).without_usage() for message in messages[1:]
+        )
         return _reply(messages[0], writer, seconds, tool, others=others, **known)
     except ResponseError:
         raise
@@ -62,42 +74,54 @@ def read_response(
 
 
 def is_empty(message: BaseMessage) -> bool:
-    """Return whether a message has no text, no arguments and no reason for that."""
-    # Gemini's client makes such a message of any JSON without a reply in it, an error page of a proxy among them, and
-    # LangChain writes its own name for the provider into each.
-    about = message.response_metadata.keys() - {"model_provider"} or getattr(message, "usage_metadata", None)
+    """Return whether a message has no text, no arguments and no reason for their absence."""
+    # Gemini's client returns such a message for any JSON without a reply, such as an error page of
+    # a proxy. LangChain adds its own name for the provider to each.
+    about = message.response_metadata.keys() - {"model_provider"} or getattr(
+        message, "usage_metadata", None
+    )
     return not (about or message.text or _called(message))
 
 
-def _reply(message: BaseMessage, label: str, seconds: float, tool: str | None, **further: Any) -> Reply:
-    usage, called, content = _usage(message, label, seconds), _called(message), message.content
-    blocks = [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
-    # Reasoning in blocks of its own, and what was said on the way, do not count.
+def _reply(
+    message: BaseMessage, label: str, seconds: float, tool: str | None, **further: Any
+) -> Reply:
+    usage = _usage(message, label, seconds)
+    called = _called(message)
+    content = message.content
+    blocks = (
+        [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
+    )
+    # Only the final answer counts, not reasoning or comments in other blocks.
     final = [block.get("text") or "" for block in blocks if block.get("phase") == "final_answer"]
     words = "".join(final) or str(message.text)
     arguments = "\n".join(text for name, text in called if name == tool)
     answer = without_reasoning(words)
-    # Servers of open models say ``reasoning`` or ``reasoning_content`` beside the text, others use blocks.
+    # Servers of open models put reasoning in ``reasoning`` or ``reasoning_content``, other
+    # providers in blocks.
     beside = _REASONING & {name for name, value in message.additional_kwargs.items() if value}
     apart = beside or any(block.get("type") in _REASONING for block in blocks)
     reasoned = usage.reasoning_tokens > 0 or answer != words or bool(apart)
     how, problem = ending_of(message.response_metadata, answer or arguments, reasoned=reasoned)
-    # OpenAI sends a refusal beside an empty text; a reply by function call has no text either.
+    # OpenAI sends a refusal with an empty text. A reply by function call has no text either.
     refusals = [place.get("refusal") for place in (message.additional_kwargs, *blocks)]
     if refusal := next((str(stated) for stated in refusals if stated), ""):
-        how, problem = "refused", WORDS["problems"]["refused"]
+        how = "refused"
+        problem = REFUSED
     if how == "failed":
         raise ResponseError(problem, 200)
     calls = message.tool_calls if isinstance(message, AIMessage) else []
     given = next((dict(call["args"]) for call in calls if call["name"] == tool), None)
-    # An object among other words is a statement like any other, and left to the readers, which know the texts.
+    # Readers handle an object among other words, because they know which texts may be quoted.
     fields = whole_object(words) if given is None else given
     logprobs = message.response_metadata.get("logprobs")
     tokens = logprobs.get("content") if isinstance(logprobs, dict) else None
     if not problem and called and not (words or arguments):
-        problem = f"The reply calls a tool that was not offered: {called[0][0]}({called[0][1][:300]})."
+        problem = (
+            f"The reply calls a tool that was not offered: {called[0][0]}({called[0][1][:300]})."
+        )
     return Reply(
-        # Reasoning stays in the text: only who knows the prompt can tell the model's own tags from quoted ones.
+        # Reasoning stays in the text: only the prompt shows which tags the model quoted.
         text=replace_surrogates(refusal or words or arguments),
         fields=replace_surrogates(fields),
         cut_off=how == "cut_off",
@@ -112,7 +136,7 @@ def _reply(message: BaseMessage, label: str, seconds: float, tool: str | None, *
 
 
 def _called(message: BaseMessage) -> list[tuple[str, str]]:
-    """Return name and arguments of each function call, as JSON text, unreadable ones as they came."""
+    """Return the function calls as (name, JSON arguments); unreadable arguments stay unchanged."""
     if not isinstance(message, AIMessage):
         return []
     broken = [(str(call["name"]), str(call["args"])) for call in message.invalid_tool_calls]
@@ -123,9 +147,9 @@ _REASONING = {"thinking", "redacted_thinking", "reasoning", "reasoning_content"}
 
 
 def replace_surrogates(value: Any) -> Any:
-    """Return JSON with the replacement character in place of each half of a surrogate pair.
+    """Return JSON with the replacement character for each half of a surrogate pair.
 
-    Models write such halves, and neither files nor databases take them.
+    Models write such halves, but files and databases refuse them.
 
     >>> replace_surrogates({"said": ["fine", chr(0xD83D)]}) == {"said": ["fine", chr(0xFFFD)]}
     True
@@ -134,29 +158,34 @@ def replace_surrogates(value: Any) -> Any:
         try:
             value.encode()
         except UnicodeEncodeError:
-            # Through UTF-16, where two halves side by side become the character that they stand for.
+            # In UTF-16, two adjacent halves become one character.
             return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
         return value
     if isinstance(value, dict):
-        return {replace_surrogates(str(name)): replace_surrogates(inner) for name, inner in value.items()}
+        return {
+            replace_surrogates(str(name)): replace_surrogates(inner)
+            for name, inner in value.items()
+        }
     return [replace_surrogates(inner) for inner in value] if isinstance(value, list) else value
 
 
-# What a request took
+# Usage
 
 
 def _usage(message: BaseMessage, label: str, seconds: float) -> Usage:
-    """Read what the request took; where the provider does not say, or says what cannot be, its cost is unknown."""
+    """Return the usage of a request; impossible or missing counts make the cost unknown."""
     counts = getattr(message, "usage_metadata", None) or {}
     details = counts.get("input_token_details") or {}
-    # Under a service tier of OpenAI's, the name has the tier in front. What is cached may be left out; what is said of
-    # it and cannot be makes the cost unknown.
+    # OpenAI puts a service tier before the name. A missing count of cached tokens means zero; an
+    # impossible count makes the cost unknown.
     from_cache = next((details[name] for name in details if name.endswith("cache_read")), None)
     cached = 0 if from_cache is None else token_count(from_cache)
-    # Claude's clients tell apart how long a prompt is kept, and leave the plain count at zero then.
+    # Claude's clients count by cache lifetime, and then leave the plain count at zero.
     kept = sum(token_count(details[name]) or 0 for name in _WRITTEN_TO_CACHE if name in details)
-    sent, written = token_count(counts.get("input_tokens")), token_count(counts.get("output_tokens"))
-    # No prompt is empty: clients make a zero of what the provider left out. The same goes for words that took no token.
+    sent = token_count(counts.get("input_tokens"))
+    written = token_count(counts.get("output_tokens"))
+    # A prompt is never empty: clients turn a missing count into zero. The same applies to a reply
+    # of zero tokens.
     possible = sent and cached is not None and cached + kept <= sent
     known = bool(possible and written is not None and (written or not message.text))
     tokens = (sent or 0, (cached or 0) if known else 0, written or 0)
@@ -165,7 +194,8 @@ def _usage(message: BaseMessage, label: str, seconds: float) -> Usage:
         input_tokens=tokens[0],
         cached_input_tokens=tokens[1],
         output_tokens=tokens[2],
-        reasoning_tokens=token_count((counts.get("output_token_details") or {}).get("reasoning")) or 0,
+        reasoning_tokens=token_count((counts.get("output_token_details") or {}).get("reasoning"))
+        or 0,
         cost_usd=prices.cost_usd(label, *tokens, kept) if known or label in prices.FREE else None,
         seconds=seconds,
         uncounted=int(not sent or written is None),
@@ -175,11 +205,11 @@ def _usage(message: BaseMessage, label: str, seconds: float) -> Usage:
 _WRITTEN_TO_CACHE = ("cache_creation", "ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens")
 
 MOST_TOKENS = 10**9
-"""More tokens than any request has; a larger number is a mistake of the provider's."""
+"""More tokens than any request can have; a larger number is the provider's error."""
 
 
 def token_count(value: object) -> int | None:
-    """Return a number of tokens; None for what is none: text, fractions, negative and endless numbers.
+    """Return a number of tokens; None for text, fractions, negative and infinite numbers.
 
     >>> token_count(12), token_count(12.0), token_count("12"), token_count(-1), token_count(1e30), token_count(None)
     (12, 12, 12, None, None, None)
@@ -195,113 +225,136 @@ def token_count(value: object) -> int | None:
 
 # How a reply ended
 
-How = Literal["complete", "cut_off", "refused", "filtered", "failed"]
+REFUSED = "The reply is a refusal."
 
 
-def ending_of(metadata: Mapping[str, Any], text: str, *, reasoned: bool) -> tuple[How, str]:
-    """Return how a reply ended, and in one sentence why a reply that is not complete is not, with the remedy if any.
+def ending_of(metadata: Mapping[str, Any], text: str, *, reasoned: bool) -> tuple[Ending, str]:
+    """Return how a reply ended; if it is incomplete, also the reason and a remedy.
 
-    ``failed``: the provider broke it off for a reason of its own, and the same call may succeed later. A word that is
-    not known here is not taken for complete where the text looks as if it broke off.
+    ``failed``: the provider stopped it, and the same call may succeed later. A reply with an
+    unknown finish reason is complete only if its text does not look cut off.
 
     Args:
-        metadata: all that the provider said of the reply.
-        text: what counts of its words: no reasoning.
+        metadata: the provider's metadata of the reply.
+        text: its text without reasoning.
         reasoned: whether the model is known to have reasoned before it answered.
     """
     feedback = metadata.get("prompt_feedback")
-    # Why Gemini refused the prompt, in which case its response has no candidate at all.
+    # Gemini's reason for refusing the prompt; the response then has no candidate.
     if isinstance(feedback, Mapping) and (blocked := feedback.get("block_reason")):
         word = getattr(blocked, "name", blocked)
         return "filtered", f"The provider's filter refused the prompt ({word})."
-    details, status = metadata.get("incomplete_details"), metadata.get("status")
+    details = metadata.get("incomplete_details")
+    status = metadata.get("status")
     reason = details.get("reason") if isinstance(details, Mapping) else None
-    # Other APIs than the Responses one have their status of HTTP, or none, under this name.
+    # In APIs other than the Responses API this is the HTTP status, or missing.
     sayings = (*map(metadata.get, _PLACES), reason, None if str(status).isdecimal() else status)
     words = [word for word in sayings if isinstance(word, str) and word]
     known = {how: word for word in words if (how := _how(word)) is not None}
     worst = next((how for how in _WORST_FIRST if how in known), None)
     if worst is not None:
         return worst, _problem(worst, known[worst], reasoned=reasoned and not text.strip())
-    # A last line that is longer than a label or title and has no end.
+    # An unfinished last line that is longer than a label or title.
     last = text.strip().rpartition("\n")[2].strip()
     if _is_open(text) or (words and len(last.split()) > 6 and last[-1:].isalpha()):
-        source = f" (the provider says {words[0]!r} of it)" if words else ""
+        source = f" (the provider's words: {words[0]!r})" if words else ""
         return "cut_off", f"The reply breaks off{source}."
     return "complete", ""
 
 
-_WORST_FIRST: tuple[How, ...] = ("filtered", "refused", "failed", "cut_off", "complete")
-
-_KNOWN: Mapping[str, How] = {word: how for how, words in WORDS["endings"].items() for word in words.split()}
+_WORST_FIRST: tuple[Ending, ...] = ("filtered", "refused", "failed", "cut_off", "complete")
 
 _PLACES = ("finish_reason", "stop_reason", "stopReason", "done_reason", "completion_reason")
 
 
 @lru_cache(maxsize=256)
-def _how(word: str) -> How | None:
-    """Return what a word means; of a word that is not known, what the known one inside of it means, if that is bad.
+def _how(word: str) -> Ending | None:
+    """Return the meaning of a word; an unknown word counts as the known error word inside it.
 
-    A streamed reply has the words of all its parts in a row: ``MAX_TOKENSMAX_TOKENS``.
+    A streamed reply repeats the words of all its parts: ``MAX_TOKENSMAX_TOKENS``.
     """
-    # Bedrock and others write words together, Cohere and Gemini in capitals.
+    # Bedrock and others use camel case, Cohere and Gemini capitals.
     snake = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", word.strip())
     spelled = re.sub(r"[^a-z]+", "_", snake.lower()).strip("_")
-    bad = ((known, how) for known, how in _KNOWN.items() if how != "complete" and len(known) > 5)
-    return _KNOWN.get(spelled) or next((how for known, how in bad if known in spelled), None)
+    bad = (
+        (known, how)
+        for known, how in FINISH_REASONS.items()
+        if how != "complete" and len(known) > 5
+    )
+    return FINISH_REASONS.get(spelled) or next(
+        (how for known, how in bad if known in spelled), None
+    )
 
 
-def _problem(how: How, word: str, *, reasoned: bool) -> str:
-    why: str = how
-    if how == "cut_off":
-        by_length = re.search(r"length|max|limit|incomplete", word, re.IGNORECASE)
-        why = "reasoning" if reasoned else "length" if by_length else "early"
-        why = "context" if "context" in word.lower() else why
-    problem: str = WORDS["problems"][why]
-    return problem.format(word=word)
+def _problem(how: Ending, word: str, *, reasoned: bool) -> str:
+    """Return why a reply with this finish reason is incomplete, and a remedy if there is one."""
+    if how == "complete":
+        return ""
+    if how == "refused":
+        return REFUSED
+    if how == "filtered":
+        return f"The provider's filter withheld the reply ({word})."
+    if how == "failed":
+        return f"the provider broke the reply off ({word})"
+    return _cut_off_problem(word, reasoned)
+
+
+def _cut_off_problem(word: str, reasoned: bool) -> str:
+    if "context" in word.lower():
+        return "The reply was cut off, since the model's context is full: take shorter texts or a larger context."
+    if reasoned:
+        return (
+            "The model spent all its tokens on reasoning and did not come to its answer: "
+            "raise max_tokens (a setting, or ?max_tokens= behind the model's name), or lower the reasoning effort."
+        )
+    if re.search(r"length|max|limit|incomplete", word, re.IGNORECASE):
+        return (
+            "The reply was cut off by the length limit: "
+            "raise max_tokens (a setting, or ?max_tokens= behind the model's name), or have the model say less."
+        )
+    return f"The provider ended the reply too early ({word})."
 
 
 def _is_open(text: str) -> bool:
-    """Tell whether a text ends inside of a JSON object or a code fence, or with a sign that something follows."""
+    """Return whether a text ends inside a JSON object or code fence, or looks unfinished."""
     text = text.strip()
     unclosed = text.startswith(("{", "```")) and text.count("{") > text.count("}")
     return unclosed or text.endswith((",", ";", "(", "[", " -")) or text.count("```") % 2 == 1
 
 
-# Who answered
+# The answering model
 
 
 @lru_cache(maxsize=64)
 def _shown(words: str) -> str:
-    """Redact and cut the provider's words, which are the same in most of its replies."""
+    """Return the provider's words, redacted and cut; cached, because they repeat."""
     return redact(words)[:200]
 
 
 def is_another(asked: str, served: str) -> bool:
-    """Tell whether a provider answered with another model; a dated version or an alias of one is the same.
+    """Return whether another model answered; dated versions and aliases count as the same.
 
     >>> is_another("gpt-4o-mini", "gpt-4o-mini-2024-07-18"), is_another("gpt-4o", "gpt-4o-mini")
     (False, True)
     >>> is_another("claude-sonnet-4-0", "claude-sonnet-4-20250514"), is_another("gemini-flash-latest", "gemini-3")
     (False, False)
     """
-    # What an alias such as ``gemini-flash-latest`` stands for is the provider's to say.
+    # The provider decides which model an alias such as ``gemini-flash-latest`` denotes.
     if asked == served or asked.endswith("latest"):
         return False
     return _family(asked) != _family(served)
 
 
-# A dated or numbered version of what was asked for: -2024-07-18, -20250514, -0613, -001, @20240620, :latest, -v1:0.
+# A dated or numbered version of the requested model: -2024-07-18, -20250514, -0613, -001,
+# @20240620, :latest, -v1:0.
 _VERSION = re.compile(
     r"(?:[-@.]?(?:v\d+(?::\d+)?|\d{4}-\d\d-\d\d|\d{8}|\d{6}|\d{3,4})|-0|:[\w.-]+|[-:]latest|-preview(?:-[\d-]+)?|-exp)$"
 )
-# us.anthropic.claude-..., as Bedrock names models
-_BEDROCK = re.compile(r"^(?:[a-z]{2,6}\.)?(?:anthropic|amazon|meta|mistral|cohere)\.")
 
 
 def _family(name: str) -> str:
-    """Return a model's name without the provider before it (``models/``, ``openai/``) and without its version."""
-    shortened = _BEDROCK.sub("", name.lower().rpartition("/")[2])
+    """Return a model's name without provider (``models/``, ``openai/``) and version."""
+    shortened = MODEL_PREFIXES.sub("", name.lower().rpartition("/")[2])
     while (shorter := _VERSION.sub("", shortened)) not in ("", shortened):
         shortened = shorter
     return shortened

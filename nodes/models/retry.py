@@ -1,4 +1,4 @@
-"""Say how long calls are waited for and how often they are made again, and note what a run waits for."""
+"""Define time limits and retries of calls, and record the reasons why a run waits."""
 
 from __future__ import annotations
 
@@ -11,16 +11,18 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class RetryPolicy:
-    """Say how long to wait for a reply, and how often to ask again.
+    """The time limit of a reply and the number and timing of retries.
 
     Attributes:
-        attempts: the most attempts at one call, the first included.
-        timeout: the seconds that one attempt may take.
-        first_wait: the most seconds to wait before the second attempt; the bound doubles with each attempt.
-        longest_wait: the most seconds to wait before any attempt, unless the provider names a time itself.
-        max_wait: the most seconds that the waits of one call may add up to, whatever times the provider names.
-        timeouts: the most attempts at one call that may take too long. A model that generates without end does so
-            again, and each attempt may be billed.
+        attempts: the maximum attempts of one call, including the first.
+        timeout: the maximum seconds of one attempt.
+        first_wait: the maximum seconds before the second attempt; it doubles with each attempt.
+        longest_wait: the maximum seconds before any attempt, unless the provider names a time.
+        max_wait: the maximum total wait of one call in seconds, whatever times the provider names.
+        timeouts: the maximum attempts of one call that may time out. A model that generates without
+            end does so again, and each attempt may be billed.
+        unanswered: the maximum attempts of one call while nothing answers at the model's address;
+            None: the same as for any call, since the model's server may start meanwhile.
     """
 
     attempts: int = 12
@@ -29,17 +31,22 @@ class RetryPolicy:
     longest_wait: float = 60.0
     max_wait: float = 3600.0
     timeouts: int = 3
+    unanswered: int | None = None
 
     @property
     def longest_retry_after(self) -> float:
-        """The most seconds to wait at once where the provider asks for more.
+        """The maximum seconds to wait at once if the provider asks for more.
 
-        A part of all the time that there is: providers name days for limits that end sooner, and asking is free.
+        A fraction of the total wait: providers name days for limits that end sooner, and asking is
+        free.
         """
         return self.max_wait / 4
 
 
 DEFAULT_RETRY_POLICY = RetryPolicy()
+
+SERVER_RETRY_POLICY = RetryPolicy(unanswered=2)
+"""The policy for a server's callers, who wait for the answer and occupy one of few slots."""
 
 
 def loop_time() -> float:
@@ -47,21 +54,21 @@ def loop_time() -> float:
     return asyncio.get_running_loop().time()
 
 
-# What a run waits for, and until when, so that a display can tell the person in front of it.
+# The reasons why a run waits, and until when, so that a display can show them.
 
 SHOWN_FROM = 5.0
-"""Seconds: a shorter wait is over before anybody has read of it."""
+"""Seconds: a shorter wait ends before anybody has read about it."""
 
 
 @dataclass(frozen=True, eq=False)
 class Wait:
-    """Describe one wait.
+    """One wait.
 
     Attributes:
-        subject: what is waited for: a model, a journal.
+        subject: a model or a journal.
         why: the reason, in a few words.
         since: when it began, in seconds since 1970.
-        until: when it ends at the latest; ``None`` where nobody can know.
+        until: its latest end; ``None`` if unknown.
     """
 
     subject: str
@@ -71,7 +78,7 @@ class Wait:
 
 
 class Waits:
-    """Hold the waits of a run; threads may add to it, and a display reads it whenever it likes.
+    """The current waits of a run; threads may add to it while a display reads it.
 
     >>> waits = Waits(clock=lambda: 0.0)
     >>> with waits.noted("openai:gpt-4o-mini", "rate limit", 90.0):
@@ -87,34 +94,34 @@ class Waits:
         self._told: set[tuple[str, str]] = set()
 
     def add(self, subject: str, why: str, seconds: float | None) -> Wait:
-        """Note a wait of so many seconds at most; ``None`` where nobody can know."""
+        """Record a wait with its longest duration in seconds; ``None`` if unknown."""
         now = self._clock()
         wait = Wait(subject, why, now, None if seconds is None else now + seconds)
         self._waits.add(wait)
         return wait
 
     def is_news(self, subject: str, why: str) -> bool:
-        """Tell whether this was not said before, so that a person is told once of what thousands of calls meet."""
+        """Return whether this is new, so that a problem of thousands of calls is logged once."""
         known = (subject, why) in self._told
         self._told.add((subject, why))
         return not known
 
     def remove(self, wait: Wait) -> None:
-        """Forget a wait that is over."""
+        """Remove a wait that is over."""
         self._waits.discard(wait)
 
     def current(self) -> tuple[Wait, ...]:
-        """Return all waits that are on."""
+        """Return all current waits."""
         return tuple(self._waits)
 
     def replace(self, before: Iterable[Wait], now: Iterable[Wait]) -> None:
-        """Put the waits of another process, as it has told of them, in the place of those that it told of before."""
+        """Replace the waits that another process reported."""
         self._waits.difference_update(before)
         self._waits.update(now)
 
     @contextmanager
     def noted(self, subject: str, why: str, seconds: float | None) -> Iterator[None]:
-        """Note a wait for as long as the block inside takes."""
+        """Record a wait while the block inside runs."""
         wait = self.add(subject, why, seconds)
         try:
             yield
@@ -122,16 +129,17 @@ class Waits:
             self.remove(wait)
 
     def summary(self, show_time: Callable[[float], str] | None = None) -> str:
-        """Describe the wait that ends last, and how many others there are; empty if there is none."""
-        # A copy in one step, since threads add and remove.
-        now, waits = self._clock(), tuple(self._waits)
-        # Those that are not over yet, and long enough to be told of.
+        """Describe the wait that ends last, and count the others; empty if there is none."""
+        # Copied in one step, because threads add and remove waits.
+        now = self._clock()
+        waits = tuple(self._waits)
+        # Current waits that are long enough to be shown.
         going_on = [wait for wait in waits if wait.until is None or wait.until > now]
         current = [wait for wait in going_on if (wait.until or now) - wait.since >= SHOWN_FROM]
         if not current:
             return ""
         last = max(current, key=lambda wait: float("inf") if wait.until is None else wait.until)
-        # As the clock on the wall shows it: who reads it sits before the screen.
+        # In local time, because the reader sits at this machine.
         shown = show_time or (lambda at: time.strftime("%H:%M:%S", time.localtime(at)))
         until = "" if last.until is None else f" until {shown(last.until)}"
         others = len({wait.subject for wait in current} - {last.subject})

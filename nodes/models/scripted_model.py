@@ -18,17 +18,19 @@ Script = Mapping[str, Sequence[Line]] | Callable[[Mapping[str, Any], str], Line]
 
 @dataclass(frozen=True)
 class RecordedCall:
-    """Hold one call as the model received it: the metadata, which name agent and role, and the whole prompt."""
+    """A call as the model received it: the metadata, with agent and role, and the whole prompt."""
 
     metadata: Mapping[str, Any]
     prompt: str = field(repr=False)
 
 
 class ScriptedModel(BaseChatModel):
-    """Reply as a chat model from a script: lists of lines by role, or a function of metadata and prompt.
+    """A chat model that replies from a script.
 
-    A line is a text, the fields of a structured reply, which arrive as JSON, a whole message, or an exception to be
-    raised. ``calls`` has all calls in order. A role whose lines have run out raises ``IndexError``.
+    The script is a dict of lists of lines by role, or a function of metadata and prompt. A line is
+    a text, the fields of a structured reply, which arrive as JSON, a whole message, or an exception
+    to be raised. ``calls`` has all calls in order. A role whose lines have run out raises
+    ``IndexError``.
 
     >>> from jurygraph.graphs import debate
     >>> model = ScriptedModel(script={"scorer": ["Score: 4"], "critic": ["NO ISSUE"]})
@@ -61,7 +63,7 @@ class ScriptedModel(BaseChatModel):
         if callable(self.script):
             line = self.script(metadata, prompt)
         else:
-            # An iterator for each role, kept between calls, remembers how far the role's lines have been used.
+            # One iterator per role, reused in later calls, tracks the position in the role's lines.
             role = str(metadata.get("role"))
             line = next(self._lines.setdefault(role, iter(self.script.get(role, ()))), None)
             if line is None:
@@ -76,5 +78,5 @@ class ScriptedModel(BaseChatModel):
     async def _agenerate(
         self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **kwargs: Any
     ) -> ChatResult:
-        # LangChain's own would take a thread for each call, in which the order of the lines may change.
+        # LangChain's own would use a thread for each call, which may change the order of the lines.
         return self._generate(messages, stop, run_manager)

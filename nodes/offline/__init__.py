@@ -1,9 +1,10 @@
-"""Judge without a language model: answer for every role of every protocol from lexical statistics of the texts.
+"""The offline judge: answers for every role of every protocol from word counts, without a model.
 
-``features`` counts what is in a text, measures thirteen features and says how much each counts for an aspect,
-``agent_view`` shows an agent what it judges by, ``offline_roles`` argues from that, and ``offline_model`` is the chat
-model around all of these. ``words.toml`` has the words, the weights and the critics' tempers.
+``features`` measures thirteen features of a text and has their weights for each aspect.
+``agent_view`` collects an agent's evidence, ``offline_roles`` argues from it, and ``offline_model``
+is the chat model around both. ``words.toml`` has the words and the weights.
 """
 
 from .offline_model import DISCLOSURE as DISCLOSURE
+from .offline_model import EARLIER_DISCLOSURE as EARLIER_DISCLOSURE
 from .offline_model import OfflineJudge as OfflineJudge

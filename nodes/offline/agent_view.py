@@ -1,6 +1,6 @@
-"""Show an agent of the offline judge what it judges by: the evidence on the texts, the scale, and the turns before.
+"""The view of an agent of the offline judge: the evidence on the texts, the scale and the turns.
 
-What it answers is a ``Response``.
+An agent answers with a ``Response``.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
-from ..delimiters import Section
+from ..common.delimiters import Section
 from .features import FEATURES, Case, profile, weights_of
 
 Qualities = tuple[float, ...]
@@ -18,7 +18,7 @@ Qualities = tuple[float, ...]
 
 
 class Evidence(NamedTuple):
-    """Hold what a feature says of the text, or of both answers: a quality and a clause for each."""
+    """A feature's result for the text, or for both answers: a quality and a clause each."""
 
     name: str
     weight: float
@@ -28,14 +28,15 @@ class Evidence(NamedTuple):
 
 
 class Response(NamedTuple):
-    """Hold what an agent says: its prose, and the values that its form asks for.
+    """An agent's answer: its prose, and the values for its form.
 
     Attributes:
         prose: the reasons, the objection, or the whole message.
         values: one score, or one for each answer.
-        no_issue: whether a critic declares that there is nothing to object to.
+        no_issue: whether a critic declares that it has no objection.
         winner: ``"1"`` or ``"2"`` of a vote.
-        kind: what a speech did, as an auditor labels it; ``answers``: whether it took up the one before.
+        kind: an auditor's label for a speech; ``answers``: whether the speech takes up the one
+            before.
     """
 
     prose: str
@@ -46,35 +47,38 @@ class Response(NamedTuple):
     answers: bool = False
 
 
-# The forms of those who give no score, where a call names none.
+# The forms of roles that give no score, for calls that do not name a form.
 _USUAL_FORMS = {"critic": "critique", "planner": "steps"}
 _USUAL_FORMS |= dict.fromkeys(("commander", "summarizer", "advocate", "aggregator"), "text")
 
 
 class View:
-    """Read all that an agent is shown: which agent it is, the evidence on the texts, and the turns before.
+    """Everything that an agent is shown: its own data, the evidence on the texts, and the turns.
 
     Attributes:
         role: the role that is answered for.
         agent: the agent's own name.
-        persona: the critic's or referee's persona, where it has one.
+        persona: the critic's or referee's persona, if it has one.
         form: the form of the answer, such as ``score`` or ``vote``.
-        wanted: how many personas are asked for.
-        aspect: the aspect that a text is rated on.
-        index: what tells agents of one role apart: the number that ends the agent's name, plus that of the sample.
+        wanted: the number of personas to write.
+        aspect: the aspect on which a text is rated.
+        index: distinguishes agents of one role: the number at the end of the agent's name, plus the
+            number of the sample.
         side: the answer that an advocate speaks for.
         low: the lowest number of the scale.
         high: the highest number of the scale.
         last_values: the latest score or scores; empty before the first.
         log: the turns so far, in order.
-        speech: the speech that an auditor is asked about.
+        speech: the speech that an auditor labels.
     """
 
     def __init__(self, metadata: Mapping[str, Any], sections: Iterable[Section]) -> None:
         self.role = str(metadata.get("role") or "")
         if not self.role:
-            named = 'as in config={"metadata": {"role": "scorer"}}'
-            raise ValueError(f"the offline judge answers only calls that name their role, {named}")
+            raise ValueError(
+                "the offline judge answers only calls that name their role, as in "
+                'config={"metadata": {"role": "scorer"}}'
+            )
         self.compares = metadata.get("kind") == "compare"
         self.agent = str(metadata.get("agent") or self.role)
         self.persona = str(metadata.get("persona") or "")
@@ -85,43 +89,52 @@ class View:
         # ``advocate_2_3`` is the third advocate of answer 2, ``referee_4`` the fourth referee.
         numbers = [int(number) for number in re.findall(r"\d+", self.agent)] or [0]
         self.side = int(metadata.get("side") or (numbers[0] if numbers[0] in (1, 2) else 1))
-        # Several samples of one agent differ like several agents; the same call would get the same reply.
+        # Several samples of one agent differ like several agents. Equal calls would get equal
+        # replies.
         self.index = numbers[-1] + int(metadata.get("sample") or 0)
         given = {name: value for name, value in metadata.items() if value is not None}
         self.low = float(given.get("low", 1))
         self.high = float(given.get("high", 10 if self.compares else 5))
         if self.low >= self.high:
             raise ValueError(f"a scale needs low < high, not low={self.low:g}, high={self.high:g}")
+        self.allowed: tuple[float, ...] = tuple(given.get("allowed", ()))
         last = given.get("last_value", ())
         self.last_values = tuple(last) if isinstance(last, Sequence) else (last,)
         quoted = tuple(sections)
         self.log = tuple(section for section in quoted if section.speaker)
-        # The first of a name counts: what is judged stands before everything that agents have said.
-        self._texts = {section.label: section.text for section in reversed(quoted) if not section.speaker}
+        # The first section of a label counts, because the judged texts precede the agents' turns.
+        self._texts = {
+            section.label: section.text for section in reversed(quoted) if not section.speaker
+        }
         self.speech = self._texts.get("speech", "")
 
     @cached_property
     def evidence(self) -> tuple[Evidence, ...]:
-        """All evidence on the texts that are judged; measured once, when it is first asked for.
+        """All evidence on the judged texts; measured once, on first use.
 
         Raises:
-            ValueError: the prompt holds no fenced text to be judged.
+            ValueError: the prompt contains no fenced text to judge.
         """
-        texts, wanted = self._texts, ["answer 1", "answer 2"] if self.compares else ["candidate"]
+        texts = self._texts
+        wanted = ["answer 1", "answer 2"] if self.compares else ["candidate"]
         if missing := [label for label in wanted if label not in texts]:
             labels = " and no fenced ".join(missing)
             raise ValueError(f"the offline judge found no fenced {labels} in the prompt")
         source = profile(texts.get("question" if self.compares else "source", ""))
-        fact = profile(texts.get("reference" if self.compares else "fact", ""))
-        # A fact comes with a dialogue: the text is a reply then.
+        # The text is also measured against the other given texts.
+        beside = ("reference", "context") if self.compares else ("fact", "context", "reference")
+        fact = profile("\n".join(filter(None, (texts.get(label) for label in beside))))
+        # A fact comes with a dialogue, so the text is a reply.
         kind: Literal["text", "reply", "answer"] = "reply" if "fact" in texts else "text"
         kind = "answer" if self.compares else kind
         named = zip(wanted, wanted if self.compares else ["the candidate"], strict=True)
         cases = [Case(profile(texts[label]), source, fact, kind, name) for label, name in named]
         evidence = []
-        for feature, (weight, quick) in weights_of("answers" if self.compares else self.aspect).items():
+        for feature, (weight, quick) in weights_of(
+            "answers" if self.compares else self.aspect
+        ).items():
             measured = [value for value in map(FEATURES[feature], cases) if value is not None]
-            # In a comparison both answers need the feature, or there is nothing to compare.
+            # A comparison needs the feature for both answers.
             if len(measured) == len(cases):
                 qualities, clauses = zip(*measured, strict=True)
                 evidence.append(Evidence(feature, weight, quick, qualities, clauses))
@@ -129,57 +142,74 @@ class View:
 
     @property
     def first_impression(self) -> tuple[Evidence, ...]:
-        """The evidence that a first impression is made of; all of it where none of that could be measured."""
+        """The evidence for a first impression; all evidence if none of that could be measured."""
         return tuple(piece for piece in self.evidence if piece.quick) or self.evidence
 
     def emphasised(self, evidence: Iterable[Evidence]) -> tuple[Evidence, ...]:
-        """Return evidence as one of several agents weighs it: every third piece, another for each, counts double."""
+        """Return the evidence with double weight for every third piece, depending on the agent."""
         return tuple(
-            piece._replace(weight=2 * piece.weight) if self.index and i % 3 == self.index % 3 else piece
+            piece._replace(weight=2 * piece.weight)
+            if self.index and i % 3 == self.index % 3
+            else piece
             for i, piece in enumerate(evidence)
         )
 
     def raised(self, *roles: str) -> tuple[Evidence, ...]:
-        """Return the evidence that turns of these roles speak of."""
+        """Return the evidence that turns of these roles mention."""
         names = topics(turn for turn in self.log if turn.role in roles)
         return tuple(piece for piece in self.evidence if piece.name in names)
 
     def mean(self, evidence: Iterable[Evidence]) -> Qualities:
-        """Return the weighted mean of evidence; of no evidence at all, the bottom of the scale."""
+        """Return the weighted mean of evidence; the bottom of the scale if there is no evidence."""
         pieces = list(evidence)
         total = sum(piece.weight for piece in pieces) or 1.0
         columns = range(2 if self.compares else 1)
-        return tuple(sum(piece.weight * piece.qualities[i] for piece in pieces) / total for i in columns)
+        return tuple(
+            sum(piece.weight * piece.qualities[i] for piece in pieces) / total for i in columns
+        )
 
     @property
     def last(self) -> Qualities:
-        """The latest score as qualities; what all the evidence says where there is none of the right shape."""
+        """The latest score as qualities; the mean of all evidence if it has another shape."""
         if len(self.last_values) != (2 if self.compares else 1):
             return self.mean(self.evidence)
         span = self.high - self.low
-        return tuple(min(1.0, max(0.0, (float(value) - self.low) / span)) for value in self.last_values)
+        return tuple(
+            min(1.0, max(0.0, (float(value) - self.low) / span)) for value in self.last_values
+        )
 
     @property
     def step(self) -> float:
-        """The distance of neighbouring scores: a tenth on 0 to 1, a half up to ten points, 1 beyond."""
+        """The distance of neighbouring scores: 0.1 on 0 to 1, 0.5 up to ten points, 1 beyond."""
         span = self.high - self.low
         return span / 10 if span <= 1 else 0.5 if span <= 10 else 1.0
 
     def values(self, qualities: Qualities, steps: Sequence[int] = (0, 0)) -> tuple[float, ...]:
-        """Return the nearest scores that may be given for these qualities, moved by so many steps."""
+        """Return the nearest allowed scores for these qualities, moved by ``steps``."""
         span = self.high - self.low
-        # ``round`` would send halves to the even neighbour; adding 0.5 sends all of them up.
-        places = [int(q * span / self.step + 0.5) + more for q, more in zip(qualities, steps, strict=False)]
-        return tuple(min(self.high, max(self.low, round(self.low + n * self.step, 6))) for n in places)
+        # ``round`` rounds halves to even numbers. Adding 0.5 rounds all of them up.
+        places = [
+            int(q * span / self.step + 0.5) + more
+            for q, more in zip(qualities, steps, strict=False)
+        ]
+        scores = [min(self.high, max(self.low, round(self.low + n * self.step, 6))) for n in places]
+        if self.allowed:
+            scores = [min(self.allowed, key=lambda choice: abs(choice - score)) for score in scores]
+        return tuple(scores)
 
     def reasons(self, evidence: Iterable[Evidence], most: int = 2) -> str:
-        """Write down the strongest evidence; several agents of one role begin with different pieces."""
+        """Return the strongest evidence as text; agents of one role begin with different pieces."""
         ranked = sorted(evidence, key=lambda piece: -piece.weight * distance(piece.qualities))
         start = max(self.index - 1, 0) % max(1, min(len(ranked), 4))
-        return sentences((ranked[start:] + ranked[:start])[:most]) or "There is nothing in the text to go by."
+        return (
+            sentences((ranked[start:] + ranked[:start])[:most])
+            or "There is nothing in the text to go by."
+        )
 
-    def verdict(self, evidence: Sequence[Evidence], opening: str = "", reasons: str = "") -> Response:
-        """Say what evidence comes to, in words and in the numbers or the vote that the form may want."""
+    def verdict(
+        self, evidence: Sequence[Evidence], opening: str = "", reasons: str = ""
+    ) -> Response:
+        """Return the conclusion from evidence, in words and in the form's numbers or vote."""
         qualities = self.mean(evidence)
         prose = f"{opening}{reasons or self.reasons(evidence)} Taken together, {level_in_words(qualities)}."
         values = self.values(qualities)
@@ -188,13 +218,14 @@ class View:
         if self.form == "score":
             return Response(prose, values[self.side - 1 : self.side])
         first, second = qualities
-        # Level answers: neighbouring jurors vote differently, so that a tie of the evidence is no vote for a place.
+        # For equal answers, neighbouring jurors vote differently, so that the position does not
+        # decide.
         winner = "1" if first > second else "2" if second > first else "12"[self.index % 2]
         return Response(prose, values, winner=winner)
 
 
 def pull(qualities: Qualities, against: Qualities) -> float:
-    """Return how far, and in which direction, evidence lies from a score; for two answers, from their gap.
+    """Return the signed distance of evidence to a score; for two answers, to their difference.
 
     >>> pull((0.25,), (0.5,)), pull((0.75, 0.25), (0.5, 0.5))
     (-0.25, 0.5)
@@ -210,34 +241,34 @@ def between(first: Qualities, second: Qualities) -> Qualities:
 
 
 def distance(qualities: Qualities) -> float:
-    """Return how far a text is from the middle, or how far two answers are apart."""
+    """Return the distance of a text's quality to the middle, or of two answers to each other."""
     return abs(qualities[0] - (0.5 if len(qualities) == 1 else qualities[1]))
 
 
 def topics(turns: Iterable[Section]) -> list[str]:
-    """Return the names of all features that turns speak of, in the order in which they first came up."""
+    """Return the names of all features that turns mention, in order of first mention."""
     texts = [turn.text.lower() for turn in turns]
     return list(dict.fromkeys(name for text in texts for name in FEATURES if name in text))
 
 
 def sentence(piece: Evidence) -> str:
-    """Write a piece of evidence as a sentence.
+    """Return a piece of evidence as a sentence.
 
     >>> sentence(Evidence("level of detail", 1, True, (0.5,), ("the candidate has 6 different content words",)))
     'Level of detail: the candidate has 6 different content words.'
     """
-    # Two answers of about one quality are not set against each other.
+    # Similar answers are not contrasted.
     between = ", while " if distance(piece.qualities) > 0.1 else ", and "
     return f"{piece.name.capitalize()}: {between.join(piece.clauses)}."
 
 
 def sentences(evidence: Iterable[Evidence]) -> str:
-    """Write pieces of evidence as sentences, one after the other."""
+    """Return pieces of evidence as successive sentences."""
     return " ".join(map(sentence, evidence))
 
 
 def level_in_words(qualities: Qualities) -> str:
-    """Say in words where on the scale qualities lie.
+    """Return the position of qualities on the scale in words.
 
     >>> level_in_words((0.9,)), level_in_words((0.3, 0.7))
     ('this is near the top of the scale', 'answer 2 is ahead of answer 1')
@@ -246,12 +277,18 @@ def level_in_words(qualities: Qualities) -> str:
         gap = round(qualities[0] - qualities[1], 6)
         ahead = "answer 1 is ahead of answer 2" if gap > 0 else "answer 2 is ahead of answer 1"
         return ahead if gap else "both answers are equally good"
-    places = ["near the bottom", "in the lower part", "in the middle", "in the upper part", "near the top"]
+    places = [
+        "near the bottom",
+        "in the lower part",
+        "in the middle",
+        "in the upper part",
+        "near the top",
+    ]
     return f"this is {places[min(4, int(qualities[0] * 5))]} of the scale"
 
 
 def spoken(values: Sequence[float]) -> str:
-    """Write scores as they stand inside a sentence.
+    """Return scores as part of a sentence.
 
     >>> spoken((4.0,)), spoken((8.0, 6.5))
     ('4', '8 and 6.5')
@@ -260,7 +297,7 @@ def spoken(values: Sequence[float]) -> str:
 
 
 def listed(names: Sequence[str]) -> str:
-    """Join names to a list as it stands in a sentence.
+    """Join names to a list within a sentence.
 
     >>> listed(["a", "b", "c"])
     'a, b and c'
@@ -269,7 +306,7 @@ def listed(names: Sequence[str]) -> str:
 
 
 def shortened(text: str, most: int) -> str:
-    """Cut a text to at most so many words.
+    """Cut a text to at most ``most`` words.
 
     >>> shortened("one two three", 2)
     'one two ...'

@@ -1,11 +1,12 @@
-"""Count what a text holds, measure thirteen lexical features of it, and say how much each counts for an aspect.
+"""Thirteen lexical features of a text, and their weights for each aspect.
 
-First a text's profile: its words, their stems and pairs, its sentences, names and numbers. Scripts that put no spaces
-between words are read as overlapping pairs of characters, a text without any word (emoji, symbols) as its single
-characters, so that every text has something to be counted.
+First, a text's profile is computed: its words, their stems and pairs, its sentences, names and
+numbers. Scripts without spaces between words are split into overlapping pairs of characters, and a
+text without words (emoji, symbols) into single characters, so that every text has countable parts.
 
-A feature is a quality from 0 (bad) to 1 (good) with a clause that says what was counted. Where a function calls
-``ramp``, the two bounds are the values at which a text counts as wholly bad and as wholly good.
+A feature is a quality from 0 (bad) to 1 (good) with a clause that describes the count. The two
+bounds of a call of ``ramp`` are the values at which a text counts as completely bad and completely
+good.
 """
 
 from __future__ import annotations
@@ -13,31 +14,47 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import pairwise
+from pathlib import Path
 from statistics import median
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
-from ...state.word_files import words_beside
+from pydantic import AfterValidator, Field
+from typing_extensions import TypedDict
 
-WORDS: dict[str, Any] = words_beside(__file__, "words.toml")
-"""Words, personas of critics and weights, as the file has them."""
+from ...state.data_files import Words, check_data, line_in_toml, read_toml
+
+_Weights = Annotated[str, Field(pattern=r"^[a-z ]+ [1-3]\*?(, [a-z ]+ [1-3]\*?)*$")]
+"""Features with their weights, from 1 to 3; a star marks those that make a first impression."""
+
+
+class _OfflineWords(TypedDict):
+    stop_words: str
+    referring_words: str
+    gives_in: Words
+    weights: dict[str, _Weights]
+
+
+_FILE = Path(__file__).with_name("words.toml")
+WORDS = read_toml(_FILE, _OfflineWords)
+"""The words and weights from the file."""
 STOP_WORDS = frozenset(WORDS["stop_words"].split())
 # Thai and Lao, Burmese, Khmer, Japanese, and Chinese characters.
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
 _LETTERS = rf"[^\W\d_{_UNSPACED}]+"
-# A number (``1,000.5``), a run without spaces, a word (``don't``), or a clitic that was set apart (``'s``).
+# A number (``1,000.5``), a run without spaces, a word (``don't``), or a separate clitic (``'s``).
 _WORD = re.compile(
     rf"\d+(?:[.,]\d+)*|[{_UNSPACED}]+|{_LETTERS}(?:['\u2019]{_LETTERS})?|['\u2019](?:s|m|d|re|ve|ll)\b"
 )
 _UNSPACED_RUN = re.compile(rf"[{_UNSPACED}]+")
 _SENTENCE_END = re.compile(r"(?<=[.!?…])[\"'”\u2019)\]]*\s+|(?<=[。\uff01\uff1f])|\n+")
-# The longer ending first: ``churches`` loses ``es``, not ``s`` alone.
+# Longer endings first: ``churches`` loses ``es``, not only ``s``.
 _ENDINGS = ("ing", "ed", "es", "s")
 
 
 class Sentence(NamedTuple):
-    """Hold one sentence: its text, its words in lower case, and the stems of its content words."""
+    """A sentence: its text, its words in lower case, and the stems of its content words."""
 
     text: str
     words: tuple[str, ...]
@@ -45,7 +62,7 @@ class Sentence(NamedTuple):
 
 
 class Profile(NamedTuple):
-    """Hold a text with everything that the features count, each counted once.
+    """A text with all counts that the features need.
 
     Attributes:
         text: the text itself.
@@ -66,7 +83,7 @@ class Profile(NamedTuple):
     names: tuple[str, ...]
 
 
-# All agents of a debate look at the same few texts, again in every turn.
+# All agents of a debate use the same few texts in every turn.
 @lru_cache(maxsize=32)
 def profile(text: str) -> Profile:
     """Count the words and sentences of a text.
@@ -83,15 +100,18 @@ def profile(text: str) -> Profile:
     sentences = []
     for part, raw in parts:
         words = tuple(word.lower() for word in raw)
-        sentences.append(Sentence(part, words, tuple(stem(word) for word in words if word not in STOP_WORDS)))
+        sentences.append(
+            Sentence(part, words, tuple(stem(word) for word in words if word not in STOP_WORDS))
+        )
     words = tuple(word for sentence in sentences for word in sentence.words)
     stems = tuple(word for sentence in sentences for word in sentence.stems)
-    pairs, names = frozenset(pairwise(words)), _names([raw for _, raw in parts])
+    pairs = frozenset(pairwise(words))
+    names = _names([raw for _, raw in parts])
     return Profile(text, tuple(sentences), words, stems, frozenset(stems), pairs, names)
 
 
 def stem(word: str) -> str:
-    """Return a word without the commonest English endings; other words as they are.
+    """Return a word without the most common English endings; other words are unchanged.
 
     >>> stem("drops"), stem("dropped"), stem("bus"), stem("größe")
     ('drop', 'dropp', 'bus', 'größe')
@@ -113,17 +133,17 @@ def _raw_words(text: str) -> list[str]:
 
 
 def _names(sentences: list[list[str]]) -> tuple[str, ...]:
-    """Return the numbers, and the capitalised words that do not open a sentence."""
+    """Return the numbers, and the capitalised words that do not begin a sentence."""
     inner = [word for words in sentences for word in words[1:] if word[0].isalpha()]
     capitalised = [word.lower() for word in inner if word[0].isupper()]
-    # A headline, or a text in capitals, where a capital does not mark a name.
+    # In headlines and texts in capitals, a capital does not mark a name.
     names = capitalised if len(capitalised) <= 0.7 * len(inner) else []
     numbers = [word for words in sentences for word in words if word[0].isdigit()]
     return tuple(dict.fromkeys(name for name in [*names, *numbers] if name not in STOP_WORDS))
 
 
 def ramp(value: float, low: float, high: float) -> float:
-    """Map a value to 0 up to ``low``, to 1 from ``high`` on, and along a straight line between.
+    """Map a value to 0 up to ``low``, to 1 from ``high``, and linearly in between.
 
     >>> ramp(0.5, 0.0, 2.0), ramp(3.0, 0.0, 2.0), ramp(-1.0, 0.0, 2.0)
     (0.25, 1.0, 0.0)
@@ -132,12 +152,12 @@ def ramp(value: float, low: float, high: float) -> float:
 
 
 def share(part: int, whole: int) -> float:
-    """Return ``part / whole``, or 0 where the whole is 0."""
+    """Return ``part / whole``, or 0 if the whole is 0."""
     return part / whole if whole else 0.0
 
 
 def many(number: int, noun: str) -> str:
-    """Write a number with its noun.
+    """Return a number with its noun.
 
     >>> many(1, "sentence"), many(3, "sentence")
     ('1 sentence', '3 sentences')
@@ -146,14 +166,15 @@ def many(number: int, noun: str) -> str:
 
 
 class Case(NamedTuple):
-    """Hold the text that is judged and the texts that it is compared with, which are empty where there are none.
+    """The judged text and the texts that it is compared with, which are empty if missing.
 
     Attributes:
-        text: the text that is judged.
+        text: the judged text.
         source: the article, the dialogue so far, or the question.
         fact: the knowledge given with a dialogue, or a reference answer.
-        kind: what the text is: a reply in a dialogue (a fact comes with it), an answer to a question, or another text.
-        name: what messages call the text.
+        kind: the kind of the text: a reply in a dialogue (with a fact), an answer to a question, or
+            another text.
+        name: the name of the text in messages.
     """
 
     text: Profile
@@ -164,34 +185,41 @@ class Case(NamedTuple):
 
 
 Measured = tuple[float, str] | None
-"""A quality from 0 to 1 and the clause that says what was counted; None where there is nothing to count."""
+"""A quality from 0 to 1 and a clause that describes the count; None if nothing can be counted."""
 
 
 def support_from_the_source(case: Case) -> Measured:
-    """Measure how many of the text's words, and of its pairs of neighbouring words, stand in the source or the fact."""
-    stems, pairs = case.text.stems, list(pairwise(case.text.words))
+    """Measure how many of the text's words and word pairs occur in the source or the fact."""
+    stems = case.text.stems
+    pairs = list(pairwise(case.text.words))
     if not stems or not case.source.words:
         return None
     known_words = sum(stem in case.source.stem_set or stem in case.fact.stem_set for stem in stems)
     known_pairs = sum(pair in case.source.pairs or pair in case.fact.pairs for pair in pairs)
-    # A summary draws on its source, a reply brings in words of its own.
+    # A summary uses the words of its source. A reply has its own words.
     words, phrases = ((0.0, 0.8), (0.0, 0.6)) if case.kind == "reply" else ((0.5, 1.0), (0.2, 1.0))
-    quality = (ramp(known_words / len(stems), *words) + ramp(share(known_pairs, len(pairs)), *phrases)) / 2
-    known = f"{known_words} of the {many(len(stems), 'content word')} of {case.name} and {known_pairs}"
+    quality = (
+        ramp(known_words / len(stems), *words) + ramp(share(known_pairs, len(pairs)), *phrases)
+    ) / 2
+    known = (
+        f"{known_words} of the {many(len(stems), 'content word')} of {case.name} and {known_pairs}"
+    )
     return quality, f"{known} of its {many(len(pairs), 'word pair')} can be found in the source"
 
 
 def names_and_numbers(case: Case) -> Measured:
-    """Measure how many of the text's names and numbers stand in the source or the fact."""
+    """Measure how many of the text's names and numbers occur in the source or the fact."""
     if not case.text.names or not case.source.words:
         return None
     known = sum(name in case.source.words or name in case.fact.words for name in case.text.names)
-    clause = f"{known} of the {len(case.text.names)} that {case.name} gives can be found in the source"
+    clause = (
+        f"{known} of the {len(case.text.names)} that {case.name} gives can be found in the source"
+    )
     return ramp(known / len(case.text.names), 0.2, 1.0), clause
 
 
 def coverage_of_the_source(case: Case) -> Measured:
-    """Measure how much of what the source says most often the text takes up."""
+    """Measure how many of the source's most frequent content words the text uses."""
     frequent = Counter(case.source.stems).most_common(20)
     taken = [count for stem, count in frequent if stem in case.text.stem_set]
     how_many = f"{len(taken)} of the {len(frequent)} most frequent content words of the source"
@@ -200,24 +228,32 @@ def coverage_of_the_source(case: Case) -> Measured:
 
 
 def new_content(case: Case) -> Measured:
-    """Measure how many content words the text brings in that the source did not have."""
+    """Measure how many content words of the text are new compared with the source."""
     if not case.text.stems or not case.source.words:
         return None
     new = len(case.text.stem_set - case.source.stem_set)
-    return ramp(new, 0, 6), f"{case.name} has {many(new, 'content word')} that the source does not have"
+    return ramp(
+        new, 0, 6
+    ), f"{case.name} has {many(new, 'content word')} that the source does not have"
 
 
 def repeated_wording(case: Case) -> Measured:
-    """Measure how many groups of three words come again, and how many sentences say little that is new."""
+    """Measure how many groups of three words are repeated, and how many sentences add little."""
     words = case.text.words
     groups = list(zip(words, words[1:], words[2:], strict=False))
     if not groups:
         return None
-    again, stale, seen = len(groups) - len(set(groups)), 0, set[str]()
+    again = len(groups) - len(set(groups))
+    stale = 0
+    seen = set[str]()
     for sentence in case.text.sentences:
         stale += sum(stem in seen for stem in sentence.stems) > 0.6 * len(sentence.stems)
         seen.update(sentence.stems)
-    quality = 1 - (ramp(again / len(groups), 0.0, 0.3) + ramp(stale / len(case.text.sentences), 0.0, 0.6)) / 2
+    quality = (
+        1
+        - (ramp(again / len(groups), 0.0, 0.3) + ramp(stale / len(case.text.sentences), 0.0, 0.6))
+        / 2
+    )
     if quality == 1:
         return quality, f"{case.name} repeats nothing"
     clause = f"{case.name} repeats {again} of its {len(groups)} groups of three words"
@@ -225,10 +261,10 @@ def repeated_wording(case: Case) -> Measured:
 
 
 def length_of_the_text(case: Case) -> Measured:
-    """Measure whether there is enough text to say something, and not more than its kind needs."""
+    """Measure whether the text is long enough, and not longer than its kind needs."""
     n = len(case.text.words)
     if case.kind == "answer":
-        # Each further word counts for less, and beyond 600 against the answer.
+        # Each further word counts less, and beyond 600 words against the answer.
         quality = ramp(n, 0, 300) ** 0.5 * (1 - 0.5 * ramp(n, 600, 2000))
     elif case.kind == "reply":
         quality = ramp(n, 3, 25) * (1 - ramp(n, 60, 150))
@@ -237,22 +273,34 @@ def length_of_the_text(case: Case) -> Measured:
     return quality, f"{case.name} has {many(n, 'word')}"
 
 
-# ``tHiS``, ``SHOUTING`` (but not ``McDonald``, ``iPhone`` or ``UNICEF``), and several stops in a row.
-_ODD = re.compile("|".join(WORDS["odd_spelling"]))
-# A full stop of any script, or one with quotation marks or brackets behind it: ``he said."``.
+_ODD = re.compile(
+    r"""
+      \b [^\W\d_]* [a-zß-ÿ] [A-ZÀ-Þ] [^\W\d_]* [A-ZÀ-Þ]  # tHiS, but not McDonald or iPhone
+    | \b [A-ZÀ-Þ]{7,} \b                                   # SHOUTING, but not UNICEF
+    | [,;:] \s* [,;:.!?]                                   # ", ,"
+    | [!?.] \s* ,                                          # "!,"
+    | [!?]{2,}                                             # "?!"
+    """,
+    re.VERBOSE,
+)
+"""Matches odd spelling and repeated stops."""
+# A full stop of any script, also before quotation marks or brackets: ``he said."``.
 _FINAL = re.compile(r"[.!?…。\uff01\uff1f][\"'”\u2019)\]\s]*$")
 
 
 def casing_and_punctuation(case: Case) -> Measured:
-    """Measure odd capitals, stops in a row, sentences that open in lower case, and a text that breaks off."""
-    text, sentences = case.text.text, case.text.sentences
+    """Measure odd capitals, repeated stops, sentences in lower case, and a missing end."""
+    text = case.text.text
+    sentences = case.text.sentences
     if not sentences:
         return 0.0, f"{case.name} has no sentence"
-    # Searched in the last characters alone, since the pattern would try every stop of a long text.
+    # Search only the last characters, because the pattern would try every stop of a long text.
     ends = _FINAL.search(text[-40:]) is not None
     faults = sum(1 for _ in _ODD.finditer(text)) + (text.count("(") != text.count(")")) + (not ends)
-    # A source in lower case, or a space before a full stop, tells of a dataset that was put into lower case.
-    is_lowered = text == text.lower() and (case.source.text == case.source.text.lower() or " ." in text)
+    # A source in lower case, or a space before a full stop, shows that the dataset was lowercased.
+    is_lowered = text == text.lower() and (
+        case.source.text == case.source.text.lower() or " ." in text
+    )
     if not is_lowered:
         faults += sum(sentence.text.lstrip("\"'“\u2018( ")[:1].islower() for sentence in sentences)
     clause = f"{case.name} has {many(faults, 'fault')} in {many(len(sentences), 'sentence')}"
@@ -260,7 +308,26 @@ def casing_and_punctuation(case: Case) -> Measured:
     return quality, clause if ends else f"{clause} and breaks off without a full stop"
 
 
-_BROKEN = re.compile("|".join(WORDS["broken_grammar"]))
+_BROKEN = re.compile(
+    r"""
+      # "the of", "a ."
+      \b (?:the|a|an|my|your|his|their|our|its) \s+
+      (?:
+          (?:the|a|an|of|and|or|is|are|was|were|has|have|to|for|at|from|with|into|that|which) \b
+        | [.,;:!?]
+      )
+      # "of ."
+    | \b (?:of|and|or|to|into|with|than) \s* [.;:!?]
+      # "is has"
+    | \b (?:is|are|was|were) \s+ (?:is|are|was|were|has|have|had|did|does) \b
+      # "from of"
+    | \b (?:of|into|at|from) \s+ (?:of|into|at|from|and|is|are|was|were) \b
+      # "very very"
+    | \b (\w+) \s+ \1 \b
+    """,
+    re.VERBOSE,
+)
+"""Matches English words that cannot follow each other, in lower case."""
 
 
 def grammar_of_the_sentences(case: Case) -> Measured:
@@ -273,18 +340,22 @@ def grammar_of_the_sentences(case: Case) -> Measured:
 
 
 def order_of_the_source(case: Case) -> Measured:
-    """Measure whether the sentences come in the order that their word pairs have in the source."""
+    """Measure whether the sentences are in the order of their word pairs in the source."""
     first: dict[tuple[str, str], int] = {}
     for position, pair in enumerate(pairwise(case.source.words)):
         first.setdefault(pair, position)
-    places = [[first[pair] for pair in pairwise(s.words) if pair in first] for s in case.text.sentences]
-    # The place of a sentence is the median of its pairs' places, which a stray pair from elsewhere hardly moves.
+    places = [
+        [first[pair] for pair in pairwise(s.words) if pair in first] for s in case.text.sentences
+    ]
+    # A sentence's place is the median of its pairs' places, which single stray pairs hardly move.
     steps = list(pairwise([median(positions) for positions in places if positions]))
-    # A reply has no order to keep: it does not retell the dialogue.
+    # A reply does not retell the dialogue, so its order does not matter.
     if not steps or case.kind == "reply":
         return None
     forward = sum(earlier <= later for earlier, later in steps)
-    clause = f"{case.name} moves forward through the source in {forward} of {many(len(steps), 'step')}"
+    clause = (
+        f"{case.name} moves forward through the source in {forward} of {many(len(steps), 'step')}"
+    )
     return forward / len(steps), clause
 
 
@@ -292,7 +363,7 @@ _REFERRING = frozenset(WORDS["referring_words"].split())
 
 
 def flow_between_sentences(case: Case) -> Measured:
-    """Measure how many sentences are tied to the one before by a shared content word or a referring word."""
+    """Measure how many sentences share a content or referring word with the sentence before."""
     steps = list(pairwise(case.text.sentences))
     tied = sum(
         not set(earlier.stems).isdisjoint(later.stems) or not _REFERRING.isdisjoint(later.words[:6])
@@ -302,11 +373,33 @@ def flow_between_sentences(case: Case) -> Measured:
     return (ramp(tied / len(steps), 0.0, 0.9), clause) if steps else None
 
 
-_EVASION = re.compile("|".join(WORDS["evasions"]))
+# Some datasets set the parts of a contraction apart ("i do n't know"): both spellings match.
+_EVASION = re.compile(
+    r"""
+      \b as\ an\ ai \b
+    | \b language\ model \b
+    | \b i(?:\ am|'m)?\ (?:cannot|can't|unable\ to|not\ able\ to) \b
+    | \b i(?:\ am|\ ?'m)\ sorry \b
+    | \b i\ apologi[sz]e \b
+    | \b i\ (?:do\ not|do\ ?n't|did\ ?n't)\ (?:have|know) \b
+    | \b i\ ?'m\ not\ sure \b
+    | \b i\ agree \b
+    | \b i\ guess \b
+    | \b that\ ?'s\ (?:interesting|true|cool|great|good) \b
+    | \b i\ think\ so \b
+    | \b me\ too \b
+    | \b of\ course \b
+    """,
+    re.VERBOSE,
+)
+"""Matches stock phrases and excuses, in lower case."""
 
 
 def reply_to_what_was_asked(case: Case) -> Measured:
-    """Measure whether an answer takes up its question, or a reply the last turns, without stock phrases or excuses."""
+    """Measure whether an answer takes up its question, or a reply the last turns.
+
+    Stock phrases and excuses lower the quality.
+    """
     lines = [line for line in case.source.text.splitlines() if line.strip()]
     is_reply = case.kind == "reply"
     asked = profile("\n".join(lines[-2:])).stem_set if is_reply else case.source.stem_set
@@ -324,14 +417,14 @@ def reply_to_what_was_asked(case: Case) -> Measured:
 def level_of_detail(case: Case) -> Measured:
     """Measure how many different content words there are."""
     n = len(case.text.stem_set)
-    # Of an answer much is expected; each further word counts for less.
+    # Answers are expected to be detailed. Each further word counts less.
     quality = ramp(n, 0, 120) ** 0.5 if case.kind == "answer" else ramp(n, 1, 12)
     return quality, f"{case.name} has {many(n, 'different content word')}"
 
 
 def use_of_the_fact(case: Case) -> Measured:
     """Measure how much of the given fact, or of the reference answer, the text uses."""
-    # What the dialogue or the question had before tells nothing about the use of the fact.
+    # Words of the dialogue or the question do not show a use of the fact.
     own = case.fact.stem_set - case.source.stem_set
     if not own:
         return None
@@ -339,29 +432,62 @@ def use_of_the_fact(case: Case) -> Measured:
     content = [pair for pair in pairwise(case.text.words) if not STOP_WORDS.issuperset(pair)]
     shared = sum(pair in case.fact.pairs for pair in content)
     what = "the reference" if case.kind == "answer" else "the fact"
-    clause = f"{case.name} uses {many(taken, 'content word')} and {many(shared, 'word pair')} of {what}"
+    clause = (
+        f"{case.name} uses {many(taken, 'content word')} and {many(shared, 'word pair')} of {what}"
+    )
     return (ramp(taken, 0, min(5, len(own))) + ramp(shared, 0, 4)) / 2, clause
 
 
-# Each is called as its function. No name may be part of another one: agents refer to a feature by its name.
+# Each feature has the name of its function. No name may be part of another one, because agents
+# refer to features by name.
 _FEATURES = (
-    *(support_from_the_source, names_and_numbers, coverage_of_the_source, new_content, repeated_wording),
+    *(
+        support_from_the_source,
+        names_and_numbers,
+        coverage_of_the_source,
+        new_content,
+        repeated_wording,
+    ),
     *(length_of_the_text, casing_and_punctuation, grammar_of_the_sentences, order_of_the_source),
     *(flow_between_sentences, reply_to_what_was_asked, level_of_detail, use_of_the_fact),
 )
-FEATURES: dict[str, Callable[[Case], Measured]] = {f.__name__.replace("_", " "): f for f in _FEATURES}
+FEATURES: dict[str, Callable[[Case], Measured]] = {
+    f.__name__.replace("_", " "): f for f in _FEATURES
+}
+
+
+def _has_known_features(row: str) -> str:
+    for entry in row.split(", "):
+        name = entry.rsplit(" ", 1)[0]
+        if name not in FEATURES:
+            raise ValueError(f"{name!r} is not a feature; features are {', '.join(FEATURES)}")
+    return row
+
+
+@cache
+def _checked_weights() -> dict[str, str]:
+    """Return the weights, and check that they name features.
+
+    They are not checked on loading, because the features are functions that are defined later.
+    """
+    kind = dict[str, dict[str, Annotated[str, AfterValidator(_has_known_features)]]]
+    content = {"weights": WORDS["weights"]}
+    checked = check_data(
+        _FILE, content, kind, lambda place, value: line_in_toml(_FILE, place, value)
+    )
+    return checked["weights"]
 
 
 def weights_of(aspect: str) -> dict[str, tuple[float, bool]]:
-    """Return the features that count for an aspect, each with its weight and whether it makes a first impression.
+    """Return an aspect's features with their weights, and whether they form a first impression.
 
-    An aspect that ``words.toml`` does not have has a general mix.
+    An aspect without an entry in ``words.toml`` gets a general mix.
 
     >>> weights_of("summeval/Consistency")["order of the source"]
     (1.0, False)
     """
-    # Without the benchmark's name: aspects of one name are measured alike.
-    table = WORDS["weights"]
+    # Drop the benchmark's name: aspects of the same name are measured alike.
+    table = _checked_weights()
     row = table.get(aspect.rsplit("/", 1)[-1].strip().lower(), table["general"])
     entries = (entry.strip().rsplit(" ", 1) for entry in row.split(","))
     return {name: (float(weight.rstrip("*")), weight.endswith("*")) for name, weight in entries}

@@ -1,4 +1,4 @@
-"""Make the offline judge a LangChain chat model, which replies in text or, with ``json_schema`` bound, in JSON."""
+"""The offline judge as a LangChain chat model that replies in text, or in JSON with a schema."""
 
 from __future__ import annotations
 
@@ -15,23 +15,27 @@ from langchain_core.messages.ai import UsageMetadata
 from langchain_core.outputs import ChatGeneration, ChatResult
 from typing_extensions import override
 
-from ..delimiters import fenced_sections
+from ..common.delimiters import fenced_sections
 from .agent_view import Response
 from .offline_roles import respond
 
-DISCLOSURE = "The offline judge is no language model: it scores by lexical statistics of the texts."
+DISCLOSURE = "Demo mode: scores come from word counts, not from a language model."
+EARLIER_DISCLOSURE = (
+    "The offline judge is no language model: it scores by lexical statistics of the texts."
+)
+"""The disclosure in the results of earlier versions."""
 
 LETTERS_PER_TOKEN = 4
-"""Characters that count as one token, an approximation; a token that is begun counts."""
+"""Characters per token, an approximation; the number of tokens is rounded up."""
 
 
 class OfflineJudge(BaseChatModel):
-    """Answer for every role of every protocol from word counts; no key, no network and no weights are needed.
+    """Answers for every role of every protocol from word counts, without key, network or weights.
 
-    The call's metadata say which role it answers for; the texts to be judged are the fenced sections of the prompt.
-    The same messages and metadata always get the same reply.
+    The call's metadata name the role. The fenced sections of the prompt are the texts to judge. The
+    same messages and metadata always get the same reply.
 
-    >>> from jurygraph.nodes.delimiters import fence
+    >>> from jurygraph.nodes.common.delimiters import fence
     >>> prompt = [("user", fence("source", "Ann met Bob in Paris.")), ("user", fence("candidate", "Ann met Bob."))]
     >>> about = {"role": "scorer", "kind": "score", "aspect": "consistency", "low": 1, "high": 5, "form": "score"}
     >>> print(OfflineJudge().invoke(prompt, config={"metadata": about}).text)
@@ -40,7 +44,7 @@ source. Taken together, this is near the top of the scale.
     Score: 5
     """
 
-    # LangChain's global cache knows calls by prompt and model alone, and would mix up roles.
+    # LangChain's global cache identifies calls by prompt and model only, and would confuse roles.
     cache: Any = False
 
     @property
@@ -54,8 +58,11 @@ source. Taken together, this is near the top of the scale.
         metadata = run_manager.metadata if run_manager else {}
         prompt = "\n".join(str(message.text) for message in messages)
         response, form = respond(metadata, fenced_sections(prompt))
-        schema, high = kwargs.get("json_schema"), metadata.get("high")
-        content = as_json(response, schema["properties"], high) if schema else as_text(response, form)
+        schema = kwargs.get("json_schema")
+        high = metadata.get("high")
+        content = (
+            as_json(response, schema["properties"], high) if schema else as_text(response, form)
+        )
         read, written = (math.ceil(len(text) / LETTERS_PER_TOKEN) for text in (prompt, content))
         usage = UsageMetadata(input_tokens=read, output_tokens=written, total_tokens=read + written)
         about = {"model_name": "offline", "finish_reason": "stop"}
@@ -70,33 +77,37 @@ source. Taken together, this is near the top of the scale.
 
 
 def as_text(response: Response, form: str) -> str:
-    """Write a reply in plain text: prose, then the value on the last line (or two).
+    """Return a reply in plain text: prose, then the value on the last line (or two).
 
     >>> print(as_text(Response("Well put.", values=(4.0,)), "score"))
     Well put.
     Score: 4
     """
-    values, lines = response.values, [response.prose]
+    values = response.values
+    lines = [response.prose]
     if form == "vote":
         lines.append(f"Vote: {response.winner}")
     elif form == "turn_label":
         lines = [f"Kind: {response.kind}", f"Answers: {'yes' if response.answers else 'no'}"]
     elif form in ("text", "steps", "personas", "critique"):
         lines += ["NO ISSUE"] if response.no_issue else []
-    # A form of another package: the value is written as every reader of scores finds it.
+    # For a form of another package, write the value so that every reader of scores finds it.
     elif form == "score" or (form != "pair" and len(values) == 1):
         lines.append(f"Score: {values[0]:g}")
     else:
-        lines += [f"Score of answer {number}: {value:g}" for number, value in enumerate(values, start=1)]
+        lines += [
+            f"Score of answer {number}: {value:g}" for number, value in enumerate(values, start=1)
+        ]
     return "\n".join(lines)
 
 
 def as_json(response: Response, schemas: Mapping[str, Any], high: float | None = None) -> str:
-    """Write a reply as the JSON object that a schema asks for.
+    """Return a reply as the JSON object that a schema requests.
 
     Args:
-        response: what the role says.
-        schemas: of the object's properties; one whose name means nothing to the offline judge is filled in by its type.
+        response: the role's answer.
+        schemas: the schemas of the object's properties; a property with an unknown name is filled
+            in by its type.
         high: the highest score; numbers whose maxima add up to it are parts of the score.
 
     >>> as_json(Response("Well put.", values=(4.0,)), {"reasoning": {}, "score": {}})
@@ -105,14 +116,17 @@ def as_json(response: Response, schemas: Mapping[str, Any], high: float | None =
     '{"grade": 4, "why": "Well put."}'
 
     Raises:
-        ValueError: the schema asks for a property of which neither name nor type says what it is to be.
+        ValueError: neither the name nor the type of a property is known.
     """
     values = response.values
     most = [schema["maximum"] for schema in schemas.values() if "maximum" in schema]
     if values and high is not None and len(most) != len(values) and sum(most) == high * len(values):
-        # Each value is divided into whole parts: of 63 in six parts, the first three are 11 and the others 10.
+        # Divide each value into whole parts: of 63 in six parts, the first three are 11 and the
+        # others 10.
         parts = len(most) // len(values)
-        values = tuple((value + parts - 1 - part) // parts for part in range(parts) for value in values)
+        values = tuple(
+            (value + parts - 1 - part) // parts for part in range(parts) for value in values
+        )
     return json.dumps(_object(response._replace(values=values), schemas), ensure_ascii=False)
 
 
@@ -121,27 +135,33 @@ _FIELDS: dict[str, Callable[[Response], Any]] = {
     **dict.fromkeys(("score", "score_1"), lambda response: response.values[0]),
     "score_2": lambda response: response.values[1],
     **{name: attrgetter(name) for name in ("no_issue", "winner", "kind", "answers")},
-    # Without the number at the start of each line, as a list in JSON has it.
+    # A list in JSON has no number at the start of each line.
     "steps": lambda response: [line.split(" ", 1)[1] for line in response.prose.splitlines()],
 }
 
 
 def _object(response: Response, schemas: Mapping[str, Any]) -> dict[str, Any]:
-    # Two numbers of unknown names in a comparison are those of the first answer and of the second.
+    # In a comparison, two numbers with unknown names belong to the first and the second answer.
     numbers = cycle(response.values)
     return {
-        name: _FIELDS[name](response) if name in _FIELDS else _by_type(response, name, schema, numbers)
+        name: _FIELDS[name](response)
+        if name in _FIELDS
+        else _by_type(response, name, schema, numbers)
         for name, schema in schemas.items()
     }
 
 
-def _by_type(response: Response, name: str, schema: Mapping[str, Any], numbers: Iterator[float]) -> Any:
-    """Fill in a property by what its schema says of it."""
+def _by_type(
+    response: Response, name: str, schema: Mapping[str, Any], numbers: Iterator[float]
+) -> Any:
+    """Fill in a property by its schema."""
     kind = schema.get("type")
     if options := schema.get("enum"):
         return response.winner if response.winner in options else options[0]
     if kind in ("number", "integer") and response.values:
-        value = min(max(next(numbers), schema.get("minimum", -math.inf)), schema.get("maximum", math.inf))
+        value = min(
+            max(next(numbers), schema.get("minimum", -math.inf)), schema.get("maximum", math.inf)
+        )
         return round(value) if kind == "integer" else value
     if kind == "array":
         return [_by_type(response, name, schema.get("items") or {"type": "string"}, numbers)]
@@ -151,5 +171,7 @@ def _by_type(response: Response, name: str, schema: Mapping[str, Any], numbers: 
         return response.no_issue
     if kind == "string":
         return response.prose
-    unknown = f"its schema has no type that it knows, nor is it one of {', '.join(_FIELDS)}"
-    raise ValueError(f"the offline judge cannot fill in {name!r}: {unknown}")
+    raise ValueError(
+        f"the offline judge cannot fill in {name!r}: "
+        f"its schema has no type that it knows, nor is it one of {', '.join(_FIELDS)}"
+    )

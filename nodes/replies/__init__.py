@@ -1,30 +1,38 @@
-"""Read the value that a model's reply states: text in, value or ``ReplyError`` out; pure, and linear in its length.
+"""Reads the value of a model's reply: text in, value or ``ReplyError`` out.
 
-All readers share the same steps (``statements``): whose words the reply's reasoning tags, objects and passages are is
-decided first, and a reader's grammar then finds all statements of a value in what is left. Each statement has a
-strength, by how clearly its form says that it is the verdict; the last of the strongest counts.
+Pure and linear in time.
 
-scores                     the grammars of one score,
-pairs, votes               of a score for each of two answers, of a preference for one of them
-statements                 the steps, the ladder of strengths, what is wrong with a reply that states nothing usable,
-                           and whether one declares NO ISSUE
-vocabulary                 what scores and answers are called, and how numbers are written
-words.toml, patterns.toml  the words by which replies are read, and the forms in which these stand
-steps                      a list of evaluation steps
+A value is read from statement lines: lines of the agent's own words that contain one requested form
+and nothing else. Prose is never read, in any language. Anything else raises ``ReplyError``, so that
+the agent is asked again.
 
-Whose words are they:
+One grammar per file:
 
-shown                      the texts that an agent was shown
-json_fields                which objects state a value
-own_words                  a reply without reasoning, quotations and markup
-provenance                 which statements are the agent's own, and which it reprints, reports or disowns
+scores, pairs, votes   a score, a score for each of two answers, a preference for one of them
+declarations           whether a critic declares NO ISSUE
+steps                  a list of evaluation steps
+rules                  recorded replies to other prompts, by the rules of their formats
+
+Shared parts:
+
+statements             from a raw reply to its statement lines, or to the error if it has none
+vocabulary             labels, numbers, names of the two texts; words.toml has the label words
+
+Origin of words:
+
+shown                  the texts that the agent was shown
+json_fields            the objects that state a value
+own_words              a reply without reasoning, quotations and markup
+provenance             the agent's own statements, and those that it repeats, reports or disowns
 """
 
 from ...state.errors import ReplyError as ReplyError
+from .declarations import contains_no_issue as contains_no_issue
+from .declarations import declares_no_issue as declares_no_issue
 from .own_words import LONGEST_READ_WHOLE as LONGEST_READ_WHOLE
 from .pairs import read_pair as read_pair
+from .rules import RULES as RULES
+from .rules import Rule as Rule
 from .scores import read_score as read_score
 from .shown import Shown as Shown
-from .statements import contains_no_issue as contains_no_issue
-from .statements import declares_no_issue as declares_no_issue
 from .votes import read_vote as read_vote

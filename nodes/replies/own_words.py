@@ -1,12 +1,13 @@
-"""Reduce a reply to what the judge itself says: no reasoning, plain characters, no quotations, no markup.
+"""Reduces a reply to its own words: without reasoning, quotations and markup.
 
-A reply may quote the text under judgement, another agent or the prompt. Where these texts are not known, fenced
-sections, block quotes, code fences and passages in quotation marks are data: ``own_words`` removes them before
-anything is read. Where they are known (``keep``), such passages stay between two gaps, and ``reprints`` decides. Every
-step is linear in the length of the reply: runs are collapsed first, and patterns repeat a bounded number of times.
+A reply may quote the judged text, another agent or the prompt. If these texts are unknown, fenced
+sections, block quotes, code fences and passages in quotation marks are data: ``own_words`` removes
+them before anything is read. If they are known (``keep``), such passages stay between two gaps, and
+``provenance`` decides. Every step is linear in the length of the reply: runs are collapsed first,
+and patterns have bounded repetitions.
 
-Order of use: ``without_reasoning``, ``plain`` (characters), ``own_words`` (quotations), ``unmarked`` (Markdown, tables,
-tags).
+Order of use: ``without_reasoning``, ``plain`` (characters), ``own_words`` (quotations),
+``unmarked`` (Markdown, tables, tags).
 """
 
 from __future__ import annotations
@@ -15,22 +16,24 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from .vocabulary import in_any_case, introduces, pattern, replacements
-
 # Characters whose plain form does not follow from their Unicode category.
-_UNPLAIN = "\u2044\u2215\u2212\u2015\u2014\u3030\u066b\u066c\u3010\u3011\u3014\u3015\u2028\u2029\x85"
+_UNPLAIN = (
+    "\u2044\u2215\u2212\u2015\u2014\u3030\u066b\u066c\u3010\u3011\u3014\u3015\u2028\u2029\x85"
+)
 _SINGLE: dict[int, str | None] = dict(
     zip(map(ord, _UNPLAIN), "//-\u2014\u2014\u3030.,[][]\n\n\n", strict=True)
 )
 _SINGLE |= {0x3001: ", ", 0x3002: ". ", 0xFF61: ". ", 0x20E3: None, 0x00BD: ".5"}
-_SINGLE |= dict.fromkeys(range(0xFE00, 0xFE10))  # variation selectors, which are not seen
+_SINGLE |= dict.fromkeys(range(0xFE00, 0xFE10))  # invisible variation selectors
 _BY_CATEGORY: dict[str, str | None] = {"Cf": None, "Co": None, "Cs": None, "Zs": " ", "Pd": "-"}
 
 
 class CharMap(dict[int, str | None]):
-    """Character map for ``str.translate``, which asks a function for each character that it meets first."""
+    """A character map for ``str.translate`` that computes each character's change on first use."""
 
-    def __init__(self, change: Callable[[str], str | None], known: Mapping[int, str | None] | None = None):
+    def __init__(
+        self, change: Callable[[str], str | None], known: Mapping[int, str | None] | None = None
+    ):
         super().__init__(known or {})
         self._change = change
 
@@ -40,7 +43,7 @@ class CharMap(dict[int, str | None]):
 
 
 def _plainer(char: str) -> str | None:
-    """Return digits, blanks, dashes and fullwidth forms as ASCII, and nothing for invisible characters."""
+    """Return digits, blanks, dashes and fullwidth forms as ASCII; None: invisible."""
     if "\uff01" <= char <= "\uff5e" and not char.isalpha():
         return chr(ord(char) - 0xFEE0)
     kind = unicodedata.category(char)
@@ -49,24 +52,49 @@ def _plainer(char: str) -> str | None:
 
 _PLAIN = CharMap(_plainer, _SINGLE)
 
-_PLAINER, _UNMARKED = replacements("plainer"), replacements("unmarked")
-# The lines that ``nodes/delimiters.py`` puts around texts.
+_PLAINER = [
+    (re.compile(r"\r\n|[\r\v\f]"), "\n"),  # ends of lines
+    (re.compile(r"[\x00-\x08\x0e-\x1f\x7f]"), ""),  # control characters
+    (re.compile(r"[ \t]{2,}+|\t"), " "),  # blanks
+    (re.compile(r" ?\n ?"), "\n"),  # margins
+    (re.compile(r"\n{3,}+"), "\n\n"),  # empty lines
+    # Cut runs of punctuation to three, because they have no meaning and make patterns slow.
+    (
+        re.compile(
+            r"""([*_=~#.!?<>`|+/\\:;,"'()\[\]{}—\u201c\u201d\u201e\u2018\u2019\u00ab\u00bb\u300c\u300d-])\1{3,}+"""
+        ),
+        r"\1\1\1",
+    ),
+]
+_UNMARKED = [
+    (re.compile(r"(?i)</?(?:b|i|u|p|em|strong|span|div|mark)>|<br ?/?>"), ""),  # tags of style
+    (re.compile(r"\\(?:boxed|text|textbf|mathbf)\{([^{}\n]{1,60})\}"), r"\1"),  # \boxed{4}
+    # $4$, \(4\)
+    (re.compile(r"\$\$? ?([^$\n]{1,24}?) ?\$\$?|\\[(\[] ?([^\\\n]{1,24}?) ?\\[)\]]"), r"\1\2"),
+    (re.compile(r"(?<!\d)\*{1,3}(?=\S)|(?<=\S)\*{1,3}(?!\d)"), ""),  # **bold**
+    (re.compile(r"(?<![A-Za-z0-9])_{1,3}(?=\S)|(?<=\S)_{1,3}(?![A-Za-z0-9])"), ""),  # __bold__
+    (re.compile(r"(?m)^#{1,6} ?"), ""),  # headings
+    (re.compile(r"(?m)^[-=_* ]{3,12}$"), ""),  # rules
+    (re.compile(r"(?<=\w)—(?=\w)"), " — "),
+]
+# The lines that ``nodes/common/delimiters.py`` puts around texts.
 _OUR_FENCE = re.compile(r"^<<<(?P<end>end )?(?P<name>[^<>\n]{1,120})>>>$", re.MULTILINE)
-# A fence with a language behind it opens; a bare one opens or closes.
+# A fence with a language opens. A bare one opens or closes.
 _CODE_FENCE = re.compile(r"^(?P<name>```(?=[^`\n]*$)|~~~)(?:(?P<end>)|[^\n]++)$", re.MULTILINE)
 _BLOCK_QUOTE = re.compile(r"^>+(.*+)$", re.MULTILINE)
-_MARKUP_QUOTE = in_any_case(r"<(?P<end>/)?(?P<name>blockquote|pre|code|q|quote)>")
+_MARKUP_QUOTE = re.compile(r"<(?P<end>/)?(?P<name>blockquote|pre|code|q|quote)>", re.IGNORECASE)
 _STRUCK = re.compile(r"~~[^~\n]{1,80}~~")
 _WHOLE_FENCE = re.compile(r"\A(```|~~~)[^\n`~]{0,40}\n(.*)\n\1\Z", re.DOTALL)
 _CLOSING_OBJECT = re.compile(r"\n(?:```|~~~)(?:json|JSON)? ?\n(\{[^`~]*\})\n(?:```|~~~)\Z")
 LONGEST_READ_WHOLE = 10_000
-"""Of a longer reply, in characters and without quotations and reasoning in tags, only the ends are read."""
-_HEAD, _TAIL = 2_000, 6_000
+"""Of longer replies, only the ends are read (characters without quotations and reasoning)."""
+_HEAD = 2_000
+_TAIL = 6_000
 _ESCAPES = {r"\n": "\n", r"\t": " ", r"\"": '"', r"\'": "'", r"\\": "\\", r"\r": "\n"}
 
 
 def has_words(text: str) -> bool:
-    """Tell whether a text says anything: numbers, signs and single letters are no words.
+    """Return whether a text contains words; numbers, signs and single letters do not count.
 
     >>> has_words("Too high."), has_words("1.1.1 (b)")
     (True, False)
@@ -74,13 +102,13 @@ def has_words(text: str) -> bool:
     return re.search(r"[^\W\d_]{2}", text) is not None
 
 
-# Reasoning. Most providers keep it apart (blocks of their own, ``reasoning_content``). Servers of open models, and
-# models whose chat template is not known, leave it in the text: in tags, of which the opening one may stand in the
-# prompt, or in the channels of OpenAI's open models.
+# Reasoning. Most providers return it separately (in blocks, or as ``reasoning_content``). Servers
+# of open models, and models with an unknown chat template, leave it in the text: in tags, of which
+# the opening one may be in the prompt, or in the channels of OpenAI's open models.
 
 
 def without_reasoning(text: str) -> str:
-    """Return a reply without its reasoning; nothing is left of a reply that never came to its answer.
+    """Return a reply without its reasoning; empty if the reply has no answer after it.
 
     >>> without_reasoning("<think>Is it a 1? Score: 1</think>\\nScore: 2")
     'Score: 2'
@@ -95,27 +123,48 @@ def without_reasoning(text: str) -> str:
 
 
 def has_marks(text: str) -> bool:
-    """Tell whether a text has a tag of reasoning or the name of a channel."""
+    """Return whether a text has a reasoning tag or the name of a channel."""
     return bool(MAY_HAVE_MARKS.search(text) and MARK.search(text))
 
 
 MAY_HAVE_MARKS = re.compile(r"[<\[◁]|assistant")
-"""Finds nothing in most replies, which have no reasoning among their words then."""
-_EITHER = pattern("either_tag")
+"""A fast test: most replies have no match, and so no reasoning among their words."""
+_REASONING = r"(?:seed:)?(?:think|thinking|thought|thoughts|reasoning|reason|scratchpad)"
+_OPENING_TAG = rf"""(?:
+    <{_REASONING}>                                # <think>
+  | \[THINK\]                                     # Mistral
+  | ◁think▷                                       # Kimi
+  | <\|(?:START_THINKING|begin_of_thought)\|>     # Cohere
+)"""
+_CLOSING_TAG = rf"""(?:
+    </{_REASONING}>
+  | \[/THINK\]
+  | ◁/think▷
+  | <\|(?:END_THINKING|end_of_thought)\|>
+)"""
+_TAG_FLAGS = re.IGNORECASE | re.VERBOSE
+_EITHER = re.compile(rf"(?P<opening>{_OPENING_TAG})|(?P<closing>{_CLOSING_TAG})", _TAG_FLAGS)
 
 
 def _without_tags(text: str) -> str:
-    """Drop what stands in tags; a tag in the middle of a sentence is spoken of, and drops nothing."""
+    """Remove text in tags.
+
+    A tag in the middle of a sentence is only mentioned and removes nothing.
+    """
     kept: list[str] = []
-    start, opened = 0, False
+    start = 0
+    opened = False
     for tag in _EITHER.finditer(text):
         if tag["opening"] and not opened and _begins_line(text, tag.start()):
             kept.append(text[start : tag.start()])
-            opened, start = True, tag.end()
+            opened = True
+            start = tag.end()
         elif tag["closing"] and (opened or _stands_apart(text, tag)):
-            # Without an opening tag, all that stands before is reasoning: the prompt has opened it.
+            # Without an opening tag, all text before is reasoning, because the prompt contains the
+            # opening tag.
             kept = kept if opened else []
-            opened, start = False, tag.end()
+            opened = False
+            start = tag.end()
     if start == 0:
         return text
     return "".join(kept if opened else [*kept, text[start:]]).strip()
@@ -126,7 +175,7 @@ def _begins_line(text: str, at: int) -> bool:
 
 
 def _stands_apart(text: str, tag: re.Match[str]) -> bool:
-    """Tell whether a closing tag stands at the beginning or end of a line, or right behind a word."""
+    """Return whether a closing tag begins or ends a line, or directly follows a word."""
     behind = text[tag.end() : tag.end() + 20].partition("\n")[0]
     before = text[max(0, tag.start() - 1) : tag.start()] or "\n"
     if before in "`'\"":
@@ -134,19 +183,25 @@ def _stands_apart(text: str, tag: re.Match[str]) -> bool:
     return not before.isspace() or _begins_line(text, tag.start()) or not behind.strip()
 
 
-_CHANNEL = pattern("channel", flags=0)
+# <|channel|>final<|message|>
+_CHANNEL_FORM = r"<\|channel\|>\s*(\w+)[^<]{0,80}(?:<\|constrain\|>[^<]{0,80})?<\|message\|>"
+_CHANNEL = re.compile(_CHANNEL_FORM)
 _MARK = re.compile(r"<\|(?:end|return|start|call)\|>.*", re.DOTALL)
-_BARE_CHANNEL = pattern("bare_channel", flags=0)
-MARK = pattern("reasoning_mark")
-"""Matches each tag of reasoning, and each name of a channel with what belongs to it."""
-OPENING = pattern("opening_mark")
-"""Matches the beginning of a mark behind which reasoning follows; the answer follows all others."""
+_BARE_CHANNEL_FORM = r"assistant(?:analysis|commentary|final)"
+_BARE_CHANNEL = re.compile(_BARE_CHANNEL_FORM)
+MARK = re.compile(
+    rf"{_OPENING_TAG}|{_CLOSING_TAG}|{_CHANNEL_FORM}|{_BARE_CHANNEL_FORM}", _TAG_FLAGS
+)
+"""Matches each reasoning tag, and each name of a channel with its marks."""
+OPENING = re.compile(rf"{_OPENING_TAG}|<\|channel\|>(?!\s*final)|assistant(?!final)", _TAG_FLAGS)
+"""Matches the beginning of a mark before reasoning; all other marks precede the answer."""
 
 
 def _last_channel(text: str) -> str:
-    """Return what stands in the final channel of a reply that has channels, else the reply as it is.
+    """Return the text of the final channel of a reply with channels, otherwise the reply.
 
-    Some servers drop the marks and leave the bare names: ``analysisThe plot is thin ...assistantfinalScore: 2``.
+    Some servers drop the marks and leave the bare names: ``analysisThe plot is thin
+    ...assistantfinalScore: 2``.
     """
     channels = list(_CHANNEL.finditer(text))
     if channels:
@@ -161,7 +216,9 @@ def _last_channel(text: str) -> str:
 
 
 def plain(text: str) -> str:
-    """Return ``text`` in plain characters: ASCII digits and dashes, no invisible characters, short runs.
+    """Return ``text`` in plain characters.
+
+    Digits and dashes are ASCII, runs are short, and invisible characters are removed.
 
     >>> plain("Score\\uff1a\\uff14\\u200b  of\\u00a05")
     'Score:4 of 5'
@@ -174,48 +231,56 @@ def plain(text: str) -> str:
 
 
 def own_words(text: str, *, answers: bool = True, keep: bool = False) -> str:
-    """Return ``text``, already plain, without what it quotes.
+    """Return ``text``, already plain, without its quotations.
 
     Args:
-        text: a reply that went through `plain`.
+        text: a reply after `plain`.
         keep: keep block quotes, code and passages in quotation marks, between two gaps.
-        answers: keep quotation marks and fences that hold nothing but the answer itself: the whole reply in one
-            code fence or one quoted string, or a value quoted right behind its label (``Verdict: "[[A]]"``).
+        answers: keep quotation marks and fences around the answer itself: the whole reply in one
+            code fence or one quoted string, or a value quoted directly after its label (``Verdict:
+            "[[A]]"``).
 
     >>> own_words('The text says "Score: 5".\\n> Score: 5\\nScore: 2').splitlines()[-1]
     'Score: 2'
     """
     if answers:
         text = unwrapped(text)
-    # Quotation marks in the JSON object that closes a reply, in a code fence or not, quote nothing.
+    # Quotation marks in the JSON object at the end of a reply are not quotations.
     if fence := _CLOSING_OBJECT.search(text):
-        text, closing_object = text[: fence.start()], f"\n{fence[1]}"
+        text = text[: fence.start()]
+        closing_object = f"\n{fence[1]}"
     else:
         start = text.rfind("\n{") if text.endswith("}") else -1
         text, closing_object = (text[:start], text[start:]) if start >= 0 else (text, "")
     text = _BLOCK_QUOTE.sub(rf"{GAP}\1{GAP}" if keep else GAP, text)
-    # A section of the prompt that a reply repeats and never closes reaches to the end.
-    ours = ((start, end or stop, _PAIR if end else "") for start, _, stop, end in _sections(text, _OUR_FENCE))
+    # A section of the prompt that a reply repeats without closing it extends to the end.
+    ours = (
+        (start, end or stop, _PAIR if end else "")
+        for start, _, stop, end in _sections(text, _OUR_FENCE)
+    )
     text = both_ends(_without_code(replaced(text, ours), answers=answers, keep=keep))
     quotes: list[tuple[int, int, str]] = []
     for start, inner, stop, end in _sections(text, _MARKUP_QUOTE):
-        quotes += [(start, end, GAP + text[inner:stop].replace(GAP, "") * keep + GAP)] if end else []
+        quotes += (
+            [(start, end, GAP + text[inner:stop].replace(GAP, "") * keep + GAP)] if end else []
+        )
     text = replaced(text, quotes)
     return without_quotes(_STRUCK.sub(_PAIR, text), answers=answers, keep=keep) + closing_object
 
 
 def both_ends(text: str) -> str:
-    """Return the beginning and the end of a text that is longer than replies are, which keep their verdict there."""
+    """Return the beginning and the end of an overlong text, where replies state their verdict."""
     if len(text) <= LONGEST_READ_WHOLE:
         return text
-    head, tail = text[:_HEAD], text[-_TAIL:]
+    head = text[:_HEAD]
+    tail = text[-_TAIL:]
     # An odd number of gaps means that a quotation is open.
     return f"{head}{GAP * (head.count(GAP) % 2)}\n{GAP * (tail.count(GAP) % 2)}{tail}"
 
 
 def unwrapped(text: str) -> str:
-    """Return the inside of a reply that is one code fence or one quoted string; any other reply as it is."""
-    for _ in range(2):  # a quoted string may hold a code fence, and the other way round
+    """Return the inside of a reply that is one code fence or quoted string, otherwise the reply."""
+    for _ in range(2):  # a quoted string may contain a code fence, and vice versa
         fence = _WHOLE_FENCE.match(text)
         if fence and not _CODE_FENCE.search(fence[2]):
             text = fence[2].strip()
@@ -227,8 +292,9 @@ def unwrapped(text: str) -> str:
 
 
 def replaced(text: str, passages: Iterable[tuple[int, int, str]]) -> str:
-    """Return a text with other words in place of some passages, each given by start, end and these words."""
-    kept, last = [], 0
+    """Replace passages of a text, each given by start, end and replacement."""
+    kept = []
+    last = 0
     for start, end, words in passages:
         kept += [text[last:start], words]
         last = end
@@ -236,8 +302,10 @@ def replaced(text: str, passages: Iterable[tuple[int, int, str]]) -> str:
 
 
 def _sections(text: str, marks: re.Pattern[str]) -> Iterator[tuple[int, int, int, int | None]]:
-    """Yield where each section opens, begins, stops and is closed (None: the text ends first)."""
-    opened, start, inner = "", 0, 0
+    """Yield the start, inner start, inner end and end of each section (end None: not closed)."""
+    opened = ""
+    start = 0
+    inner = 0
     for mark in marks.finditer(text):
         name, end = mark.group("name", "end")
         if not opened and not end:
@@ -257,32 +325,81 @@ def _without_code(text: str, *, answers: bool, keep: bool) -> str:
             passages.append((start, inner if keep else stop, ""))
             continue
         inside = text[inner:stop].strip()
-        # "Score:" and then the value in a code fence: that is the answer, no quotation.
+        # "Score:" followed by the value in a code fence is the answer, not a quotation.
         is_answer = answers and (
-            (len(inside) <= 40 and _AWAITS_VALUE.search(text, max(last, start - 30), start) is not None)
+            (
+                len(inside) <= 40
+                and _AWAITS_VALUE.search(text, max(last, start - 30), start) is not None
+            )
             or (end == len(text) and _announces_answer(text[:start]))
         )
-        passages.append((start, end, inside if is_answer else GAP + inside.replace(GAP, "") * keep + GAP))
+        passages.append(
+            (start, end, inside if is_answer else GAP + inside.replace(GAP, "") * keep + GAP)
+        )
         last = end
     return replaced(text, passages)
 
 
-_AWAITS_VALUE = in_any_case(r"(?:score|rating|verdict)\W{0,6}\Z")
+_AWAITS_VALUE = re.compile(r"(?:score|rating|verdict)\W{0,6}\Z", re.IGNORECASE)
 
 
 def _announces_answer(before: str) -> bool:
-    """Whether the line above announces the agent's own verdict: ``My final verdict is:``."""
+    """Return whether the line above announces the agent's own verdict: ``My final verdict is:``."""
     line = before[-300:].rstrip("\n *_").rpartition("\n")[2]
     return line.endswith(":") and introduces(line)
 
 
+# A label that introduces the agent's own verdict.
+_OWN_LABEL = re.compile(
+    r"""\b(?:
+        my|mine|i|we|our                                                                  # whose
+      | verdict|scores?|ratings?|grade|points|tally|sum|total|final|overall               # a value
+      | conclusion|conclude|decision|evaluation|assessment|judge?ment|declaration         # a conclusion
+      | results?|outcome|output|answer|reply|response|feedback
+      | winner|vote|choice|preference|better|comparison
+      | therefore|thus|hence|as\ follows|in\ short|in\ sum|summary\ of\ scores
+      | reasoning|rationale|explanation|step|analysis|critique|review|reflection|reconsider\w*|revis\w+
+    )\b[^.!?\n]{0,60}[:=—-]?[\s\x00"'`*_(\[]*\Z""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_LONGEST = 300
+
+
+def introduces(before: str) -> bool:
+    """Return whether the words announce the agent's own verdict.
+
+    >>> introduces("My final verdict is:"), introduces("The text has three parts:")
+    (True, False)
+    """
+    return _OWN_LABEL.search(before[-_LONGEST:]) is not None
+
+
 GAP = "\x00"
-"""Stands on either side of a quotation; no reply contains it, since ``plain`` removes control characters."""
+"""Marks both ends of a quotation; replies cannot contain it, because ``plain`` removes it."""
 _PAIR = GAP * 2
 _MARKS = re.compile("[\"'`“”„‟«»‹›「」『』‘’‚]")
 _CLOSES = {"»": "«", "›": "‹", "」": "「", "』": "『"}
-_CURLY = {"“": '"', "”": '"', "„": '"', "‟": '"', '"': '"', "‘": "'", "’": "'", "‚": "'", "'": "'", "`": "`"}
-_AWAITING = pattern("awaiting")
+_CURLY = {
+    "“": '"',
+    "”": '"',
+    "„": '"',
+    "‟": '"',
+    '"': '"',
+    "‘": "'",
+    "’": "'",
+    "‚": "'",
+    "'": "'",
+    "`": "`",
+}
+_AWAITING = re.compile(
+    r"""
+    # Score: "4"
+    (?:score|rating|verdict|vote|decision|winner|choice|answer|grade|is|be|for)[:=*_ \n]{1,5}\Z
+    # Output: "[[A]]"
+  | (?:output|result|conclusion|judge?ment|evaluation)[*_]{0,3}:[*_ \n]{0,5}\Z
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
 # Characters after which a quotation mark opens, and before which one closes.
 _BEFORE_OPENING = " \n([{<-—:;,/=|*_" + GAP
 _AFTER_CLOSING = " \n)]}>-—:;,./!?=|*_" + GAP
@@ -291,10 +408,11 @@ _LONGEST_ANSWER = 160
 
 
 def without_quotes(text: str, *, answers: bool = True, keep: bool = False) -> str:
-    """Replace every closed quotation by a pair of gaps; with ``keep``, its marks alone.
+    """Replace every closed quotation by a pair of gaps; with ``keep``, only its marks.
 
-    Quotation marks pair as brackets do: a closing one with the nearest open one of its kind. A mark that is never
-    closed quotes nothing. Code spans count as quotations, unless they hold a bare word or stand on a line of their own.
+    Quotation marks pair like brackets: a closing one with the nearest open one of its kind. An
+    unclosed mark quotes nothing. Code spans count as quotations, unless they contain a bare word or
+    are alone on a line.
 
     >>> without_quotes('It says "Score: 5". Score: 2').replace(GAP, "~")
     'It says ~~. Score: 2'
@@ -303,24 +421,32 @@ def without_quotes(text: str, *, answers: bool = True, keep: bool = False) -> st
     for start, stop in outermost(_quotations(text)):
         inside = text[start + 1 : stop - 1]
         is_code = text[start] == "`"
-        own = _is_plain_code(text, start, stop) if is_code else answers and _is_answer(text, start, inside)
+        own = (
+            _is_plain_code(text, start, stop)
+            if is_code
+            else answers and _is_answer(text, start, inside)
+        )
         if not own:
-            # Gaps stay even in number, so that an odd number before a place means that it is quoted.
+            # The number of gaps stays even, so that an odd number before a position means a
+            # quotation.
             inside = GAP + inside.replace(GAP, "") * keep + GAP * (1 + inside.count(GAP) % 2)
         passages.append((start, stop, inside))
     return replaced(text, passages)
 
 
 def _quotations(text: str) -> list[tuple[int, int]]:
-    """Return start and end of every closed quotation, in the order in which they close."""
+    """Return start and end of every closed quotation, in order of their ends."""
     spans: list[tuple[int, int]] = []
     open_marks: dict[str, list[int]] = {}
     for match in _MARKS.finditer(text):
-        mark, at = match[0], match.start()
+        mark = match[0]
+        at = match.start()
         if mark in _CURLY:
-            kind, opens = _CURLY[mark], _opens(text, at, bool(open_marks.get(_CURLY[mark])))
+            kind = _CURLY[mark]
+            opens = _opens(text, at, bool(open_marks.get(_CURLY[mark])))
         else:
-            kind, opens = _CLOSES.get(mark, mark), mark not in _CLOSES
+            kind = _CLOSES.get(mark, mark)
+            opens = mark not in _CLOSES
         if opens is None:
             continue
         stack = open_marks.setdefault(kind, [])
@@ -332,14 +458,15 @@ def _quotations(text: str) -> list[tuple[int, int]]:
 
 
 def _opens(text: str, at: int, inside: bool) -> bool | None:
-    """Whether the mark opens (True) or closes (False) a quotation; None for an apostrophe within a word."""
+    """Return whether a mark opens (True) or closes (False) a quotation; None for an apostrophe."""
     mark = text[at]
     before = text[at - 1] if at else " "
     after = text[at + 1] if at + 1 < len(text) else " "
-    may_open, may_close = before in _BEFORE_OPENING, after in _AFTER_CLOSING
+    may_open = before in _BEFORE_OPENING
+    may_close = after in _AFTER_CLOSING
     if mark in "„‟‚":
         return True
-    # German closes with the mark with which English opens, so it depends on what is open.
+    # German closes with the mark that opens in English, so the open marks decide.
     if (mark, inside) in (("“", False), ("”", True)):
         return not inside
     if may_open != may_close:
@@ -349,7 +476,7 @@ def _opens(text: str, at: int, inside: bool) -> bool | None:
 
 
 def _too_far(kind: str, start: int, at: int, text: str) -> bool:
-    """Whether two apostrophes, or the ends of a code span, lie too far apart to be a pair."""
+    """Return whether two apostrophes, or the ends of a code span, are too far apart."""
     if kind == '"' or kind not in _CURLY.values():
         return False
     between = text[start:at]
@@ -357,7 +484,7 @@ def _too_far(kind: str, start: int, at: int, text: str) -> bool:
 
 
 def outermost(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return spans in their order, without those inside others; those that overlap are made one."""
+    """Return spans in order, without nested ones; overlapping ones are merged."""
     kept: list[tuple[int, int]] = []
     for start, stop in sorted(spans, key=lambda span: (span[0], -span[1])):
         if not kept or start >= kept[-1][1]:
@@ -368,8 +495,11 @@ def outermost(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def _is_plain_code(text: str, start: int, stop: int) -> bool:
-    """Whether a code span is emphasis and no quotation: one short word or value, or a whole line."""
-    around = text[max(0, start - 8) : start].rpartition("\n")[2] + text[stop : stop + 8].partition("\n")[0]
+    """Return whether a code span is emphasis: one short word or value, or a whole line."""
+    around = (
+        text[max(0, start - 8) : start].rpartition("\n")[2]
+        + text[stop : stop + 8].partition("\n")[0]
+    )
     value = re.fullmatch(r"[\[(]{0,2}[\w./>=-]{1,12}[\])]{0,2}", text[start + 1 : stop - 1])
     return not around.strip(" *_-.#") or value is not None
 
@@ -384,16 +514,20 @@ def _is_answer(text: str, start: int, inside: str) -> bool:
 
 # A table row with a label in its first cell.
 _ROW = re.compile(r"^\|([^|\n]{0,80})\|([^\n]{0,200})\|$", re.MULTILINE)
-_VALUE_TAG = pattern("value_tag")
+# <score>4</score>
+_VALUE_TAG = re.compile(
+    r"<(final_score|final_answer|score|rating|verdict|vote|answer|winner|grade)>([^<>]{0,40})</\1>",
+    re.IGNORECASE,
+)
 
 
 def unmarked(text: str) -> str:
     """Remove markup; a table row becomes ``label: value, value``.
 
-    >>> unmarked("## **Final score:** 4\\n| Fluency | 3 |\\n<score>4</score> $\\\\boxed{4}$")
-    'Final score: 4\\nFluency: 3\\nscore: 4\\n 4'
+    >>> unmarked("## **Final score:** 4\\n| Fluency | 3 |\\n<score>4</score>\\n$\\\\boxed{4}$")
+    'Final score: 4\\nFluency: 3\\nscore: 4\\n4'
     """
-    text = _VALUE_TAG.sub(lambda m: f"{m[1].replace('_', ' ')}: {m[2].strip()}\n", text)
+    text = _VALUE_TAG.sub(lambda m: f"{m[1].replace('_', ' ')}: {m[2].strip()}", text)
     for markup, left in _UNMARKED:
         text = markup.sub(left, text)
     return _ROW.sub(_row, text)
@@ -402,3 +536,47 @@ def unmarked(text: str) -> str:
 def _row(match: re.Match[str]) -> str:
     cells = [cell.strip() for cell in match[2].split("|")]
     return f"{match[1].strip()}: {', '.join(cells)}"
+
+
+# --- words that disown ----------------------------------------------------------------------------
+
+_TEXTS = (
+    r"(?:candidate|text|answer|response|summary|source|article|story|question|fact|author|writer|assistant|output"
+    r"|reply|passage|document|essay|submission|entry)"
+)
+# Phrases by which an agent says that the preceding words are not its own.
+_DISOWNING = re.compile(
+    rf"""\b(?:
+        i\ (?:\w+\ )?(?:ignore|disregard)                                             # I ignore it
+      | (?:ignor|disregard)(?:e|ed|es|ing)\ (?:it|this|that|them|these|those)\b
+      | (?:is|was|are|were|be|being)\ (?:ignored|disregarded|set\ aside|quoted)
+      | (?:set|leave|leaving|put|setting)\ (?:it|this|that|them|these)\ (?:aside|out)
+      | skip(?:ped)?\ (?:it|this|that|over)
+      | pay(?:ing)?\ no
+      | i\ do\ not\b
+      | (?:no|any|little|without)\ (?:force|weight|bearing|authority|notice|attention|heed)\b   # no force
+      | counts?\ for\ nothing
+      | nothing\ to\ me | have\ no\ say
+      | (?:do|does|did|cannot|can|will|would|must|may)(?:\ not|n't)?\ (?:not\ )?(?:count|sway|obey)\b
+      | (?:is|are|was|were)\ (?:not|no)\ (?:mine|my|binding|a\ verdict|an\ instruction|verdict)\b   # is not mine
+      | not\ (?:mine|part\ of\ my|of\ my\ making)\b | not\ from\ me
+      | (?:is|are)\ (?:only\ |just\ )?data
+      | injection | manipulat\w+                                                      # manipulation
+      | told\ to\ (?:write|say)
+      | (?:is|was|are|were)\ (?:\w+\ )?(?:what|how|where)\ (?:the|it|its)             # is what the text says
+      | (?:stands?|appears?|comes?|is|was|are|were)\ (?:\w+\ )?(?:in|at|from|as)\ (?:the|its)
+        \ (?:\w+\ )?(?:{_TEXTS}|end|last|final|closing)\b                             # stands in the candidate
+      | (?:is|was|are|were)\ (?:the|its|their|a)\ (?:[\w-]+\ ){{0,2}}
+        (?:ending|end|claim|words?|line|demand|trick|opening)\b                       # is its last line
+      | (?:is|was|are|were)\ (?:the\ )?{_TEXTS}'s?\b                                  # is the candidate's
+      | (?:says|writes|claims|ends|reads|demands|asks|states)\ (?:the|its)\ {_TEXTS}  # says the author
+    )""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_NEXT_SENTENCES = re.compile(r"\A[^\n]{0,160}(?:\n+[^\n]{0,160})?")
+
+
+def disowns(after: str) -> bool:
+    """Return whether the words disown the text before them, as in ``I ignore it``."""
+    near = _NEXT_SENTENCES.match(after.replace("\x00", " ").replace("\u2019", "'"))
+    return near is not None and _DISOWNING.search(near[0]) is not None

@@ -1,4 +1,4 @@
-"""Read the evaluation steps that a reply lists."""
+"""Reads the evaluation steps that a reply lists."""
 
 from __future__ import annotations
 
@@ -6,25 +6,24 @@ import re
 
 from ...state.errors import ReplyError
 from .own_words import has_words
-from .vocabulary import in_any_case
 
 # Matches ``1. Read``, ``(2) Read``, ``Step 3: Read``, ``4 - Read``, but not ``5-point``.
-_NUMBERED = in_any_case(r"(?:step )?\(?\d{1,2}(?:[.):]|(?: -)(?= ))\s*(?P<step>\S.*)")
+_NUMBERED = re.compile(r"(?:step )?\(?\d{1,2}(?:[.):]|(?: -)(?= ))\s*(?P<step>\S.*)", re.IGNORECASE)
 _BULLET = re.compile(r"[-*\u2022]\s+(?P<step>\S.*)")
 _MARKUP = re.compile(r"\*\*|__|`")
 
 
 def read_steps(text: str) -> tuple[str, ...]:
-    """Return the steps of a numbered or bulleted list, without what stands before and after it.
+    """Return the steps of a numbered or bulleted list, without the text around it.
 
     Raises:
-        ReplyError: there is no such list, a step has no words (``1.1.1``), or one is there twice.
+        ReplyError: there is no such list, a step has no words (``1.1.1``), or a step occurs twice.
 
     >>> read_steps("Evaluation steps:\\n\\n1. Read both.\\n2. Look for\\n   mistakes.\\n3. Give a score.\\n\\nDone!")
     ('Read both.', 'Look for mistakes.', 'Give a score.')
     """
     lines = [_MARKUP.sub("", line).rstrip() for line in text.splitlines()]
-    # Numbers come first: bullets inside a numbered list are parts of its steps.
+    # Try numbers first: bullets inside a numbered list are parts of its steps.
     for form in (_NUMBERED, _BULLET):
         if steps := _items(lines, form):
             for step in steps:
@@ -39,7 +38,7 @@ def read_steps(text: str) -> tuple[str, ...]:
 
 
 def _items(lines: list[str], form: re.Pattern[str]) -> tuple[str, ...]:
-    """Return each item of a list together with its continuation lines, up to an empty line."""
+    """Return each item of a list with its continuation lines, up to an empty line."""
     items: list[str] = []
     open_item = False
     for line in lines:

@@ -1,4 +1,4 @@
-"""Define the settings of each protocol, one class for each; Python, the command line and Studio's form all use it."""
+"""The settings classes of the protocols, for Python, the command line and Studio's form."""
 
 from .base_settings import PAPERS as PAPERS
 from .base_settings import REPLY_LIMITS as REPLY_LIMITS
@@ -9,6 +9,8 @@ from .base_settings import Settings as Settings
 from .base_settings import SettingsT as SettingsT
 from .base_settings import make_settings as make_settings
 from .base_settings import resolve_settings as resolve_settings
+from .caller_rules import ForCallers as ForCallers
+from .caller_rules import PromptText as PromptText
 from .protocol_settings import BACKGROUNDS as BACKGROUNDS
 from .protocol_settings import BaselineSettings as BaselineSettings
 from .protocol_settings import ChatEvalSettings as ChatEvalSettings

@@ -1,25 +1,46 @@
-"""Define the settings that every protocol has, and how those of ``build`` and of a run's context are combined."""
+"""The settings of every protocol, and the rules for combining those of ``build`` and of a run."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from contextvars import ContextVar
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
-from pydantic import BeforeValidator, ConfigDict, Field, field_validator, model_validator
+from pydantic import (
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    field_validator,
+    model_validator,
+)
 
 from ..checked import Checked, fields_in, shortened
 from ..errors import Fault, InputError
 from ..redaction import names_a_secret
+from .caller_rules import ForCallers, one_of
+
+
+def _names_no_place(name: str) -> bool:
+    """Return whether a model's name is neither a path nor an address, which may load weights."""
+    return not re.search(
+        r"(?:^|[:\s])[/~.]"  # a path from the root, the home folder or this folder
+        r"|\.\."  # a path upwards
+        r"|\\"  # a path of Windows
+        r"|://",  # an address
+        name,
+    )
 
 
 class ModelSpec(Checked):
-    """The name of a chat model, with parameters of its own.
+    """The name of a chat model, with its parameters.
 
-    Besides those below, any parameter of the LangChain class behind the name may be given; they are checked when the
-    model is made. After ``?`` a dot reaches into an object, and values are read as JSON where they are JSON.
+    Besides those below, any parameter of the LangChain class behind the name can be given. These
+    are checked when the model is created. After ``?``, a dot reaches into an object, and values are
+    read as JSON if possible.
 
     >>> ModelSpec.parse("openai:gpt-4o-mini?temperature=0.7&seed=3").temperature
     0.7
@@ -30,50 +51,60 @@ class ModelSpec(Checked):
     model_config = ConfigDict(extra="allow")
     called: ClassVar[str] = "a model"
     part: ClassVar[str] = "parameter"
+    for_callers: ClassVar[frozenset[str] | None] = frozenset(
+        {
+            *("name", "temperature", "top_p", "top_k", "seed", "max_tokens"),
+            *("reasoning_effort", "thinking_level", "thinking_budget", "verbosity"),
+        }
+    )
+    """Other parameters may contain an address, the name of a variable with a key, or a price.
 
-    name: str = Field(min_length=1)
+    Such a price would defeat a budget. Only the model's class knows some of the parameters."""
+
+    name: Annotated[str, ForCallers(_names_no_place)] = Field(min_length=1)
     """`offline`, or `provider:model`, such as `openai:gpt-4o-mini`."""
     temperature: float | None = Field(default=None, ge=0, le=2)
     """Sampling temperature."""
     top_p: float | None = Field(default=None, gt=0, le=1)
     """Nucleus sampling mass."""
     seed: int | None = None
-    """Seed, where the provider takes one."""
+    """Seed, if the provider supports it."""
     max_tokens: int | None = Field(default=None, ge=0)
-    """Most tokens a reply may have; 0: as many as the provider lets it."""
+    """Maximum tokens of a reply; 0: the provider's limit."""
     base_url: str | None = None
-    """Another address that speaks the same protocol; several of one model, with commas between."""
+    """Another address with the same API; several of one model, separated by commas."""
     identity: str | None = Field(default=None, min_length=1)
-    """What its calls and runs are known by in place of the address: an earlier address of the same model, or a name for
-    what is served, so that nothing is paid for again when the host changes."""
+    """The name of the model in its calls and runs instead of the address: an earlier address of the
+    same model, or a name for the served model. With it, nothing is paid for again when the host
+    changes."""
     key_env: str | None = None
-    """The environment variable with the key, where it is not the provider's own; also several."""
+    """The environment variable with the key, if it is not the provider's own; also several."""
     at_once: int | None = Field(default=None, ge=1)
-    """Of several addresses or keys: most calls under way at each."""
+    """With several addresses or keys: maximum simultaneous calls for each."""
     max_wait: float | None = Field(default=None, ge=0)
-    """Most seconds that a call waits for another attempt, in all; a run has a limit of its own."""
+    """Maximum seconds that a call waits for other attempts, in all; a run has its own limit."""
     context_window: int | None = Field(default=None, ge=1)
-    """Tokens of prompt and reply together, where neither list nor server tells."""
+    """Tokens of prompt and reply together, if neither the model list nor the server knows them."""
     price_in: float | None = Field(default=None, ge=0)
-    """US$ for a million input tokens, where the price list has none."""
+    """US$ per million input tokens, if the price list has none."""
     price_out: float | None = Field(default=None, ge=0)
-    """The same for output tokens."""
+    """US$ per million output tokens, if the price list has none."""
 
     @property
     def more(self) -> dict[str, Any]:
-        """Parameters of the model's class that are no fields of this one."""
+        """Parameters of the model's class that are not fields of this one."""
         return dict(self.model_extra or {})
 
     @property
     def addresses(self) -> list[str]:
-        """The addresses of the servers that serve it."""
+        """The addresses of the servers for the model."""
         return [part.strip() for part in (self.base_url or "").split(",") if part.strip()]
 
     @property
     def identified(self) -> Self:
-        """The same model with ``identity``, where that is given, in place of its address, and without ``max_wait``.
+        """The same model with ``identity`` (if given) instead of its address, without ``max_wait``.
 
-        With ``*`` it has no address, as one of several servers.
+        With ``*`` it has no address, like one of several servers.
         """
         address = None if self.identity == "*" else self.identity
         known = {"base_url": address, "identity": None} if self.identity else {}
@@ -89,13 +120,15 @@ class ModelSpec(Checked):
         if (self.price_in is None) != (self.price_out is None):
             raise ValueError("give both prices, price_in and price_out, in US$ per million tokens")
         if secret := next((name for name, _ in fields_in(self.more) if names_a_secret(name)), None):
-            remedy = "set the provider's environment variable, or name one of your own: key_env=NAME"
-            raise ValueError(f"{secret} must not be in a model's name, which is recorded; {remedy}")
+            raise ValueError(
+                f"{secret} must not be in a model's name, which is recorded; "
+                "set the provider's environment variable, or name one of your own: key_env=NAME"
+            )
         return self
 
     @classmethod
     def parse(cls, value: Any) -> Any:
-        """Read ``name?key=value&key=value``; anything but a string passes through."""
+        """Read ``name?key=value&key=value``; other types are returned unchanged."""
         if not isinstance(value, str):
             return value
         name, _, query = value.partition("?")
@@ -108,7 +141,7 @@ class ModelSpec(Checked):
                 if not isinstance(inner, dict):
                     raise ValueError(f"{part} is given both as a value and as an object")
             inner[last] = text
-            # A provider's own parameter is JSON, or else the text that it is.
+            # A provider's own parameter is JSON if possible, otherwise text.
             if key not in cls.model_fields:
                 with suppress(ValueError):
                     inner[last] = json.loads(text)
@@ -116,19 +149,25 @@ class ModelSpec(Checked):
 
     def __str__(self) -> str:
         fields = self.model_dump(exclude={"name"}, exclude_none=True)
-        texts = {key: value if isinstance(value, str) else json.dumps(value) for key, value in fields.items()}
+        texts = {
+            key: value if isinstance(value, str) else json.dumps(value)
+            for key, value in fields.items()
+        }
         query = "&".join(f"{key}={text}" for key, text in texts.items())
         return f"{self.name}?{query}" if query else self.name
 
 
-ModelName = Annotated[ModelSpec, BeforeValidator(ModelSpec.parse, json_schema_input_type=str | ModelSpec)]
+ModelName = Annotated[
+    ModelSpec, BeforeValidator(ModelSpec.parse, json_schema_input_type=str | ModelSpec)
+]
 
 
-# The most that each size may be set to, here and in every protocol: far beyond what any paper has tried, so that a slip
-# of the finger is told at once. What a caller of a server may ask for in all is in ``nodes/server_rules.py``.
+# The maximum of each size, here and in every protocol: far beyond the papers' values, so that a
+# typing error is found at once. ``nodes/common/server_rules.py`` has the limits for a server's
+# callers.
 
 MOST_WRAPPERS = 8
-"""Protocols inside each other."""
+"""Nested protocols."""
 
 Rounds = Annotated[int, Field(ge=1, le=100)]
 Agents = Annotated[int, Field(ge=1, le=100)]
@@ -136,21 +175,24 @@ Samples = Annotated[int, Field(ge=1, le=1000)]
 """Several replies to one question, or several runs of one protocol."""
 
 Layout = Literal["shared_prefix", "papers"]
-"""Where a prompt says who the agent is."""
+"""The place of the agent's role in a prompt."""
 
 PAPERS = "papers"
-"""The bundled templates with the structure of the papers' prompts, as a value of ``prompts``."""
+"""The value of ``prompts`` for the bundled templates with the structure of the papers' prompts."""
+
+IMPLIED_BY_PAPERS: Mapping[str, Any] = {"layout": PAPERS, "structured": "off"}
+"""The default settings with ``prompts=papers``: the papers' prompts request text."""
 
 REPLY_LIMITS: Mapping[str, int] = {"*": 2048, "vote": 1024, "steps": 1024}
-"""The tokens that a reply may have where nobody says, by its form: over five times what the prompts ask for."""
+"""The default maximum of tokens by the form of a reply: over five times the requested length."""
 
 
 unknown_keys: ContextVar[tuple[str, ...]] = ContextVar("unknown_keys", default=())
-"""What a server has looked for in the schema of a run's settings, and not found."""
+"""The keys that a server did not find in the schema of a run's settings."""
 
 
 class _Properties(dict[str, Any]):
-    """The fields in a schema. LangGraph's server drops what a run's context has besides, and tells nobody."""
+    """The fields in a schema; it notes unknown keys, which LangGraph's server drops silently."""
 
     def __contains__(self, name: object) -> bool:
         known = super().__contains__(name)
@@ -162,24 +204,31 @@ class _Properties(dict[str, Any]):
 class Settings(Checked):
     """Settings that every protocol has; a protocol's own class adds to them.
 
-    For each field the run's context wins over what was given to ``build``, and that over the default. In messages
-    the settings are those of ``called``: the protocol, or until there is one the name of the class.
+    For each field, the run's context overrides ``build``, and ``build`` overrides the default.
+    Messages name the settings by ``called``: the protocol, or the class name if there is none.
     """
 
     called: ClassVar[str] = "a protocol"
     part: ClassVar[str] = "setting"
+    newer: ClassVar[frozenset[str]] = frozenset()
+    """Settings that a run's signature leaves out at their default. They were added later, so the
+    signatures of earlier runs do not name them."""
 
-    models: dict[str, ModelName] = Field(default_factory=dict, examples=[{"*": "openai:gpt-4o-mini"}])
-    """Which model plays which role, such as {"critic": "openai:gpt-4o-mini"}; `*` stands for all others.
-    Nobody chosen: the offline judge, which is no language model."""
+    models: dict[Annotated[str, ForCallers()], ModelName] = Field(
+        default_factory=dict, examples=[{"*": "openai:gpt-4o-mini"}]
+    )
+    """The model of each role, such as {"critic": "openai:gpt-4o-mini"}; `*` is for all others.
+    Default: the offline judge, which does not use a language model."""
     structured: Literal["auto", "off"] = "auto"
-    """`auto`: JSON replies where the model can; `off`: plain text in and out."""
-    prompts: str | None = None
-    """A folder whose templates replace those of the same name; `papers`: templates with the structure of the
-    papers' own prompts, and `layout=papers` unless that is set."""
+    """`auto`: JSON replies if the model supports them; `off`: plain text in and out."""
+    prompts: Annotated[str | None, one_of(PAPERS)] = None
+    """A folder whose templates replace those of the same name; `papers`: templates with the
+    structure of the papers' prompts, with `layout=papers` and `structured=off` unless these are
+    set."""
     layout: Layout = "shared_prefix"
-    """Where agents are told who they are: `shared_prefix`: after what all of them are shown, so that
-    providers' caches discount most of a prompt; `papers`: in the system message, as papers have it."""
+    """The place of an agent's role in the prompt: `shared_prefix`: after the text for all agents,
+    so that providers' caches discount most of a prompt; `papers`: in the system message, as in the
+    papers."""
     temperature: float | None = Field(default=None, ge=0, le=2)
     """Sampling temperature; empty: the protocol's own, 0 unless it samples."""
     max_tokens: int | None = Field(
@@ -189,7 +238,8 @@ class Settings(Checked):
         f"{REPLY_LIMITS['vote']:,}, and no limit for models that reason; 0: no limit but the provider's.",
     )
     repair: int = Field(default=1, ge=0, le=10)
-    """How often a reply that cannot be read is asked for again."""
+    """How often an unreadable reply is requested again."""
+    _implied: frozenset[str] = PrivateAttr(default=frozenset())
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -197,9 +247,9 @@ class Settings(Checked):
 
     @classmethod
     def model_json_schema(cls, *args: Any, **options: Any) -> dict[str, Any]:
-        """Return the schema as pydantic does, with fields that note which others were looked for.
+        """Return pydantic's schema, with fields that note which unknown keys were looked up.
 
-        A form has its fields in this order: what the protocol is about comes before what all of them have.
+        The protocol's own settings come before those of all protocols, as forms show them.
         """
         schema = super().model_json_schema(*args, **options)
         properties = {name: schema["properties"][name] for name in cls.names()}
@@ -207,31 +257,49 @@ class Settings(Checked):
 
     @classmethod
     def names(cls) -> list[str]:
-        """Return the names of the settings, those that every protocol has at the end."""
+        """Return the names of the settings, with those of every protocol at the end."""
         return sorted(cls.model_fields, key=lambda name: name in Settings.model_fields)
 
-    @model_validator(mode="before")
-    @classmethod
-    def _papers_have_their_layout(cls, given: Any) -> Any:
-        papers = isinstance(given, Mapping) and given.get("prompts") == PAPERS
-        return {"layout": PAPERS, **given} if papers else given
+    @model_validator(mode="after")
+    def _papers_imply_layout_and_text(self) -> Self:
+        if self.prompts == PAPERS:
+            chosen = explicitly_set(self)
+            implied = {
+                name: value for name, value in IMPLIED_BY_PAPERS.items() if name not in chosen
+            }
+            for name, value in implied.items():
+                # pydantic's own method refuses frozen models and would count the field as set.
+                object.__setattr__(self, name, value)
+            self._implied = frozenset(implied)
+        return self
+
+    @property
+    def implied(self) -> frozenset[str]:
+        """The names of the settings that follow from others and were not set."""
+        return self._implied
 
     @field_validator("models", mode="before")
     @classmethod
     def _one_for_all(cls, models: Any) -> Any:
-        """Take one model alone, a name or one with parameters, as that of all roles."""
-        alone = isinstance(models, str | ModelSpec) or (isinstance(models, Mapping) and "name" in models)
+        """Use a single model, a name or one with parameters, for all roles."""
+        alone = isinstance(models, str | ModelSpec) or (
+            isinstance(models, Mapping) and "name" in models
+        )
         return {"*": models} if alone else models
 
     def over(self, base: Self) -> Self:
-        """Return ``base`` with the fields that were set explicitly here; ``models`` are combined role by role."""
-        # Validated anew, and from set fields only: checks of two fields together see the combination, and the result
-        # still tells what was set from what is a default.
-        fields = {**self._inherited(base), **explicitly_set(self), "models": {**base.models, **self.models}}
+        """Return ``base`` overridden by the explicitly set fields; models are combined by role."""
+        # Validate again, and from set fields only: checks of two fields see the combination, and
+        # the result still distinguishes set fields from defaults.
+        fields = {
+            **self._inherited(base),
+            **explicitly_set(self),
+            "models": {**base.models, **self.models},
+        }
         return type(base).model_validate(fields)
 
     def _inherited(self, base: Self) -> dict[str, Any]:
-        """Return the fields of ``base`` that ``over`` keeps where these settings do not set them."""
+        """Return the fields of ``base`` that ``over`` uses unless these settings set them."""
         return explicitly_set(base)
 
 
@@ -241,10 +309,10 @@ SettingsT = TypeVar("SettingsT", bound=Settings)
 def make_settings(
     cls: type[SettingsT], given: SettingsT | Mapping[str, Any] | None, fields: Mapping[str, Any]
 ) -> SettingsT:
-    """Make the settings that ``build(settings, **fields)`` asks for; fields win.
+    """Return the settings for ``build(settings, **fields)``; fields override settings.
 
     Raises:
-        InputError: names the setting, and what values it takes.
+        InputError: an invalid setting; the message names it and its allowed values.
     """
     if not isinstance(given, Settings | Mapping | None):
         words = f"the settings of {cls.called} must be an object of names and values, got {shortened(given)}"
@@ -254,25 +322,33 @@ def make_settings(
 
 
 def resolve_settings(bound: SettingsT, context: object) -> SettingsT:
-    """Return the settings of a run: what its context sets, over what was bound by ``build``.
+    """Return the settings of a run: its context's settings over the bound ones.
 
-    A context of any other class belongs to a bigger graph and says nothing about this protocol.
+    A context of another class belongs to an outer graph and does not affect this protocol.
     """
-    # LangGraph hands a sub-graph its parent's context object as it is, whatever the sub-graph's own context schema;
-    # the exact class is compared, since the settings of one protocol may inherit from those of another.
+    # LangGraph passes the parent's context object to a sub-graph, regardless of the sub-graph's
+    # context schema. Compare the exact class, because settings of one protocol may inherit from
+    # those of another.
     return context.over(bound) if type(context) is type(bound) else bound
 
 
 def explicitly_set(settings: Settings) -> dict[str, Any]:
     """Return the fields that were set on purpose.
 
-    A form (Studio's) sends every field that it shows, touched or not. Settings with all of these fields are therefore
-    taken to come from a form, and count as set only where they differ from the default.
+    A form (Studio's) sends every field that it shows. Settings with all of these fields are
+    therefore assumed to come from a form, and their fields count as set only if they differ from
+    the default. Values that follow from other settings (``prompts=papers``) do not count.
     """
-    defaults = {n: f.get_default(call_default_factory=True) for n, f in type(settings).model_fields.items()}
-    # A form may leave out a field that is empty by default (None, a list, a dict), so those are no sign of one.
-    shown_by_forms = {name for name, default in defaults.items() if isinstance(default, str | int | float)}
-    values = {name: getattr(settings, name) for name in settings.model_fields_set}
-    if not shown_by_forms <= values.keys():
-        return values
-    return {name: value for name, value in values.items() if value != defaults[name]}
+    defaults = {
+        n: f.get_default(call_default_factory=True) for n, f in type(settings).model_fields.items()
+    }
+    # A form may leave out fields with empty defaults (None, a list, a dict), so these do not
+    # matter.
+    shown_by_forms = {
+        name for name, default in defaults.items() if isinstance(default, str | int | float)
+    }
+    is_form = shown_by_forms <= settings.model_fields_set
+    values = {
+        n: getattr(settings, n) for n in settings.model_fields_set if n not in settings.implied
+    }
+    return {name: value for name, value in values.items() if not is_form or value != defaults[name]}

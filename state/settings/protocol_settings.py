@@ -1,5 +1,7 @@
-"""Define the settings of the bundled protocols, one class for each: DEBATE; ChatEval and its
-baselines; G-Eval and FairEval; the courtroom protocols.
+"""The settings of the bundled protocols, one class each.
+
+DEBATE comes first, then ChatEval and its baselines, G-Eval and FairEval, and the courtroom
+protocols.
 """
 
 from __future__ import annotations
@@ -9,14 +11,20 @@ from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, get_args
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
-from ..checked import Checked, FilledText, did_you_mean, parts, shortened
-from ..word_files import words_beside
+from ..aggregation import Combination
+from ..checked import Checked, did_you_mean, parts, shortened
+from ..panels import Quorum
 from .base_settings import Agents, Rounds, Samples, Settings, explicitly_set
+from .caller_rules import ForCallers, PromptText, one_of
+from .option_types import TypedAs
 
 Persona = Literal["strict", "moderate", "weak", "plain", "sophisticated"]
 PERSONAS: tuple[str, ...] = get_args(Persona)
 LONGEST_PERSONA = 500
-"""In characters; a longer one is a prompt, and belongs into a template."""
+"""In characters; a longer persona is a prompt, and belongs in a template."""
+PersonaOrText = Annotated[
+    Persona | Annotated[PromptText, Field(max_length=LONGEST_PERSONA)], TypedAs("Persona | OwnText")
+]
 Fallback = Literal["last", "tie_breaker", "human"]
 
 
@@ -30,30 +38,30 @@ class DebateSettings(Settings):
     """
 
     n: Rounds = 4
-    """At most so many rounds of criticism."""
-    persona: Persona | Annotated[FilledText, Field(max_length=LONGEST_PERSONA)] = Field(
+    """Maximum rounds of criticism."""
+    persona: PersonaOrText = Field(
         default="strict", examples=["You are a nurse who looks for harm."]
     )
-    """How critical the Critic is: a devil's advocate that is strict, moderate or weak, a plain (neutral)
-    reviewer, or a sophisticated devil's advocate; or who else it is, in one line."""
+    """How critical the Critic is: a strict, moderate or weak devil's advocate, a plain (neutral)
+    reviewer, or a sophisticated devil's advocate; or your own persona in one line."""
     tie_breaker: bool = False
     """Short for `on_unresolved=tie_breaker`."""
     on_unresolved: Fallback = "last"
-    """What decides when the Critic still objects after n rounds: the last score, a tie-breaker agent, or a
-    human (the graph pauses)."""
+    """What decides if the Critic still objects after n rounds: the last score, a tie-breaker agent,
+    or a human (the graph pauses)."""
     commander: Literal["relay", "llm"] = "relay"
     """`relay`: messages are passed on without a model call; `llm`: a model writes them."""
     termination: Literal["declared", "substring"] = "declared"
-    """`declared`: NO ISSUE ends the debate where the Critic declares it; `substring`: wherever the words
-    occur (the paper's literal test)."""
+    """`declared`: NO ISSUE ends the debate if the Critic declares it; `substring`: if the words
+    occur anywhere (the paper's literal test)."""
     on_overflow: Literal["last", "error"] = "error"
-    """Where the debate no longer fits into a model's context: `last`: the last score stands, with a warning;
-    `error`: there is no verdict."""
+    """If the debate no longer fits into a model's context: `last`: the last score stands, with a
+    warning; `error`: there is no verdict."""
 
     @field_validator("persona", mode="before")
     @classmethod
     def _known_or_described(cls, persona: Any) -> Any:
-        """Take a name, or a description: several words in one line, so that no misspelt name becomes a persona."""
+        """Accept a name or a description of several words, so that misspelt names are refused."""
         if not isinstance(persona, str) or persona in PERSONAS:
             return persona
         persona = persona.strip()
@@ -69,56 +77,69 @@ class DebateSettings(Settings):
     @model_validator(mode="after")
     def _one_fallback(self) -> Self:
         if _contradict(explicitly_set(self)):
-            both = f"tie_breaker={str(self.tie_breaker).lower()} and on_unresolved={self.on_unresolved}"
-            raise ValueError(f"{both} contradict each other; give one of them")
+            raise ValueError(
+                f"tie_breaker={str(self.tie_breaker).lower()} "
+                f"and on_unresolved={self.on_unresolved} contradict each other; give one of them"
+            )
         return self
 
     def _inherited(self, base: Self) -> dict[str, Any]:
-        """Drop ``tie_breaker`` and ``on_unresolved`` of ``base`` where these settings contradict them.
+        """Drop ``tie_breaker`` and ``on_unresolved`` of ``base`` if these settings contradict them.
 
-        The two are names of one setting, so what is set here under one name must win over the other name in ``base``.
+        Both name the same setting, so a value set here under one name must override the other name
+        in ``base``.
         """
         kept = super()._inherited(base)
-        # Each side is consistent in itself, so a contradiction of both together comes from the mixture.
+        # Each side is consistent, so a contradiction comes from the combination.
         if not _contradict({**kept, **explicitly_set(self)}):
             return kept
-        return {name: value for name, value in kept.items() if name not in ("tie_breaker", "on_unresolved")}
+        return {
+            name: value
+            for name, value in kept.items()
+            if name not in ("tie_breaker", "on_unresolved")
+        }
 
     @property
     def fallback(self) -> Fallback:
-        """The name of what decides an unresolved debate, from whichever of the two settings was given."""
+        """What decides an unresolved debate, from whichever of the two settings was given."""
         return "tie_breaker" if self.tie_breaker else self.on_unresolved
 
 
 class MultiagentSettings(DebateSettings):
-    """Settings of DEBATE with a Critic that is no devil's advocate (section 3, "MultiAgent")."""
+    """Settings of DEBATE with a plain Critic, not a devil's advocate (section 3, "MultiAgent")."""
 
-    persona: Persona | Annotated[FilledText, Field(max_length=LONGEST_PERSONA)] = "plain"
+    persona: PersonaOrText = "plain"
 
 
 def _contradict(given: Mapping[str, Any]) -> bool:
-    """Tell whether both names of the one setting were given, and say different things."""
+    """Return whether both names of the setting were given with different meanings."""
     both = "tie_breaker" in given and "on_unresolved" in given
     return both and given["tie_breaker"] != (given["on_unresolved"] == "tie_breaker")
 
 
-_PEOPLE = words_beside(__file__, "people.toml")
-GROUPS: dict[str, tuple[str, ...]] = {name: tuple(roles.split()) for name, roles in _PEOPLE["groups"].items()}
-"""The roles of each group of referees (Chan et al. 2024, section 4.1 and appendix A), in speaking order."""
+GROUPS: dict[str, tuple[str, ...]] = {
+    "diverse": ("general_public", "critic", "news_author", "psychologist", "scientist"),
+    "generic": ("general_public", "news_author", "critic"),
+    "knowledge": ("encyclopedist", "fact_checker", "teacher"),
+    "writing": ("novelist", "copy_editor", "literary_critic"),
+    "coding": ("guido_van_rossum", "code_reviewer", "test_engineer"),
+}
+"""The roles of each group of referees in speaking order (Chan et al. 2024, 4.1, appendix A)."""
 
-# Some roles are in several groups; each is listed once.
-
+# Some roles are in several groups. List each once.
 ROLES = tuple(dict.fromkeys(role for group in GROUPS.values() for role in group))
 SAME = "same"
 AUTO = "auto"
 ROLE_FILES = (".yaml", ".yml")
+RoleGroup = Annotated[str, one_of(*GROUPS, SAME, AUTO)]
+RoleName = Annotated[str, one_of(*ROLES)]
 
 
 class PositionSettings(Settings):
     """Settings of a protocol that can run a comparison in both orders of the answers."""
 
     position_calibration: bool = True
-    """Compare two answers in both orders and average; a score task has one order only."""
+    """Compare two answers in both orders and average; a score task has only one order."""
 
 
 class SingleSettings(PositionSettings):
@@ -126,36 +147,41 @@ class SingleSettings(PositionSettings):
 
 
 class Role(Checked):
-    """A referee's role of your own: a name and a description."""
+    """A custom role of a referee: a name and a description."""
 
     called: ClassVar[str] = "a role"
 
-    name: FilledText
-    """What the referee is called."""
-    description: FilledText
-    """Who the referee is and what it looks at."""
+    name: PromptText
+    """The name of the referee."""
+    description: PromptText
+    """The description of the referee and its focus."""
 
 
 class RefereeSettings(PositionSettings):
     """Settings of a protocol with several referees."""
 
     referees: Agents = 2
-    """How many referees; where an expert group or a list of roles is given: all of them."""
-    roles: str | tuple[str | Role, ...] = Field(
-        default="diverse", examples=[["critic", {"name": "Nurse", "description": "You look after patients."}]]
+    """The number of referees; an expert group or a list of roles by default has all of them."""
+    roles: Annotated[
+        RoleGroup | tuple[RoleName | Role, ...],
+        TypedAs("RoleGroup | RoleName | OwnText | Sequence[RoleName | Role | Mapping[str, str]]"),
+    ] = Field(
+        default="diverse",
+        examples=[["critic", {"name": "Nurse", "description": "You look after patients."}]],
     )
-    """Who the referees are: the first of the five personas (`diverse`), neutral annotators (`same`), personas
-    that a model writes for each question (`auto`), an expert group (`generic`, `knowledge`, `writing`,
-    `coding`), a list of known roles or of roles of your own, or a YAML file with such a list."""
+    """The referees: the first of the five personas (`diverse`), neutral annotators (`same`),
+    personas that a model writes for each question (`auto`), an expert group (`generic`,
+    `knowledge`, `writing`, `coding`), a list of known or custom roles, or a YAML file with such a
+    list."""
 
     @field_validator("roles", mode="before")
     @classmethod
     def _split(cls, roles: Any) -> Any:
-        """Turn `critic,scientist` into a list; a group, a file or a list passes through."""
+        """Split `critic,scientist` into a list; a group, a file or a list is unchanged."""
         if not isinstance(roles, str) or roles.endswith(ROLE_FILES):
             return roles
         names = [name.strip() for name in roles.split(",")]
-        # A single name is a role (a list of one) or a group; ``critic`` is the former.
+        # A single name is a role (a list of one) or a group. ``critic`` is a role.
         return names if len(names) > 1 or names[0] in ROLES else names[0]
 
     @field_validator("roles", mode="after")
@@ -164,8 +190,10 @@ class RefereeSettings(PositionSettings):
         if isinstance(roles, str):
             if roles not in (*GROUPS, SAME, AUTO) and not roles.endswith(ROLE_FILES):
                 known = f"groups are {', '.join(GROUPS)}, {SAME} and {AUTO}, roles are {', '.join(ROLES)}"
-                remedy = "or give the name of a YAML file, or a list"
-                raise ValueError(f"{roles!r} is not a group of referees; {known}; {remedy}")
+                raise ValueError(
+                    f"{roles!r} is not a group of referees; {known}; "
+                    "or give the name of a YAML file, or a list"
+                )
             return roles
         if not roles:
             raise ValueError("the list of roles is empty")
@@ -177,28 +205,37 @@ class RefereeSettings(PositionSettings):
 
     @model_validator(mode="after")
     def _match_number_to_roles(self) -> Self:
-        # Any number is possible, or a file is yet to be read, where there are no names.
+        # Without names, any number is possible, or a file has yet to be read.
         group = GROUPS.get(self.roles) if isinstance(self.roles, str) else self.roles
         if group is None:
             return self
-        names, given = [role.name if isinstance(role, Role) else role for role in group], explicitly_set(self)
+        names = [role.name if isinstance(role, Role) else role for role in group]
+        given = explicitly_set(self)
         if not isinstance(self.roles, str) and "referees" in given and self.referees != len(names):
-            raise ValueError(f"referees={self.referees}, but {len(names)} roles are listed; give one of them")
+            raise ValueError(
+                f"referees={self.referees}, but {len(names)} roles are listed; give one of them"
+            )
         if "referees" not in given and self.roles != "diverse":
-            # Set, so that the settings say how many referees there are. The model is frozen, but nobody holds it yet.
+            # Set the number of referees. The model is frozen, but not in use yet.
             object.__setattr__(self, "referees", len(names))
             self.model_fields_set.add("referees")
         if self.referees > len(names):
-            known = f"there are only {len(names)} in {self.roles}: {', '.join(names)}"
-            remedy = f"list roles of your own, or use roles={SAME}"
-            raise ValueError(f"referees={self.referees}, but {known}; {remedy}")
+            raise ValueError(
+                f"referees={self.referees}, but there are only {len(names)} in {self.roles}: "
+                f"{', '.join(names)}; list roles of your own, or use roles={SAME}"
+            )
         return self
 
     def _inherited(self, base: Self) -> dict[str, Any]:
-        """Drop the number of referees in ``base`` where a list or a group with its own number is set here."""
-        kept, given = super()._inherited(base), explicitly_set(self)
-        if "roles" in given and self.roles not in ("diverse", SAME, AUTO) and "referees" not in given:
-            # ``diverse``, ``same`` and ``auto`` allow for any number, so a number that was bound still fits them.
+        """Drop the number of referees in ``base`` if roles with their own number are set here."""
+        kept = super()._inherited(base)
+        given = explicitly_set(self)
+        if (
+            "roles" in given
+            and self.roles not in ("diverse", SAME, AUTO)
+            and "referees" not in given
+        ):
+            # ``diverse``, ``same`` and ``auto`` allow any number, so a bound number stays.
             kept.pop("referees", None)
         return kept
 
@@ -207,9 +244,67 @@ RefereeSettingsT = TypeVar("RefereeSettingsT", bound=RefereeSettings)
 
 
 class EnsembleSettings(RefereeSettings):
-    """Settings of the ensemble: referees with roles who do not discuss (Chan et al. 2024, section 3.2)."""
+    """Settings of the ensemble: referees that do not discuss (Chan et al. 2024, section 3.2)."""
 
     referees: Agents = 3
+    quorum: Quorum = "majority"
+    """The number of referees that must vote: more than half (`majority`), `all`, or a number. The
+    others may fail, and the verdict names them."""
+    combine: Combination = "mean"
+    """The rule that makes one score of the referees' scores: `mean`, `median`, `trimmed` (the mean
+    without the highest and the lowest), `geometric_median` (of pairs), `majority` (of votes), or
+    `weighted`."""
+    weights: (
+        Annotated[
+            dict[Annotated[str, ForCallers()], Annotated[float, Field(gt=0, allow_inf_nan=False)]],
+            TypedAs("Mapping[str, float]"),
+        ]
+        | None
+    ) = None
+    """With `combine=weighted`, the weight of each referee by name, such as `referee_1`."""
+
+    newer: ClassVar[frozenset[str]] = frozenset({"combine", "weights"})
+
+    @field_validator("quorum", mode="before")
+    @classmethod
+    def _known_quorum(cls, quorum: Any) -> Any:
+        number = int(quorum) if isinstance(quorum, str) and quorum.strip().isdecimal() else quorum
+        if quorum not in ("majority", "all") and not (type(number) is int and number >= 1):
+            raise ValueError(
+                f"must be 'majority', 'all' or a whole number from 1, got {shortened(quorum)}"
+            )
+        return number
+
+    @model_validator(mode="after")
+    def _quorum_within_reach(self) -> Self:
+        if isinstance(self.quorum, int) and self.quorum > self.referees and not self._is_open():
+            raise ValueError(f"quorum={self.quorum}, but there are only {self.referees} referees")
+        return self
+
+    @model_validator(mode="after")
+    def _can_be_combined(self) -> Self:
+        if self.combine == "trimmed" and self.referees < 3 and not self._is_open():
+            raise ValueError(
+                f"combine=trimmed leaves out two scores, but there are {self.referees} referees"
+            )
+        if (self.combine == "weighted") is (self.weights is None):
+            raise ValueError("combine=weighted needs weights, and weights need combine=weighted")
+        if self.weights is not None and not self._is_open():
+            members = [f"referee_{number}" for number in range(1, self.referees + 1)]
+            if set(self.weights) != set(members):
+                raise ValueError(
+                    f"weights must name each of {', '.join(members)}; "
+                    f"they name {', '.join(self.weights) or 'nobody'}"
+                )
+        return self
+
+    def _is_open(self) -> bool:
+        """Return whether the number of referees comes from a file that has yet to be read."""
+        return (
+            isinstance(self.roles, str)
+            and self.roles.endswith(ROLE_FILES)
+            and "referees" not in explicitly_set(self)
+        )
 
 
 class ChatEvalSettings(RefereeSettings):
@@ -220,24 +315,30 @@ class ChatEvalSettings(RefereeSettings):
     """
 
     turns: Rounds = 2
-    """How often every referee speaks: the number of rounds."""
+    """The number of turns of every referee, which is the number of rounds."""
     strategy: Literal["one_by_one", "simultaneous", "summarizer"] = "one_by_one"
-    """`one_by_one`: the referees speak in a fixed order and read all that was said before; `simultaneous`:
-    all at once, reading earlier turns only; `summarizer`: the same, and each turn is summed up."""
+    """`one_by_one`: the referees speak in a fixed order and read everything so far; `simultaneous`:
+    all at once, reading earlier turns only; `summarizer`: the same, with a summary after each turn.
+    """
     summary: Literal["replace", "append"] = "replace"
-    """Whether a summary replaces what the referees are shown of the discussion, or is added to it."""
+    """With a summarizer, the referees read summaries instead of turns: the last summary
+    (`replace`), or all summaries so far (`append`)."""
     summarize_last: bool = False
-    """Sum up the last turn as well, though no referee reads it."""
+    """Sum up the last turn as well, although no referee reads it."""
     score_each_turn: bool = False
     """Ask for scores in every turn; otherwise in the last one only."""
 
 
 def _steps(value: Any) -> Any:
-    """Split a line at semicolons (from a command line) or a text into lines (from a form, which may send null)."""
+    """Split a text at semicolons and line ends; a form may send null."""
     return () if value is None else parts(";\n")(value)
 
 
-Steps = Annotated[tuple[FilledText, ...], BeforeValidator(_steps, json_schema_input_type=list[FilledText])]
+Steps = Annotated[
+    tuple[PromptText, ...],
+    BeforeValidator(_steps, json_schema_input_type=list[PromptText]),
+    TypedAs("str | Sequence[str]"),
+]
 
 
 class GEvalSettings(Settings):
@@ -248,33 +349,41 @@ class GEvalSettings(Settings):
     """
 
     weighting: Literal["auto", "logprobs", "sampling"] = "auto"
-    """Where the probabilities of the scores come from: `logprobs` (of tokens), `sampling` (several replies),
-    or `auto`: log-probabilities where the model returns them, else samples."""
+    """The source of the scores' probabilities: `logprobs` (of tokens), `sampling` (several
+    replies), or `auto`: log-probabilities if the model returns them, otherwise samples."""
     samples: Samples = 20
-    """How many replies, where they are sampled."""
+    """The number of replies for sampling."""
     steps: Steps = ()
-    """The evaluation steps (on a command line: separated by semicolons); none: the planner writes them from
-    the aspect's criteria, once a run."""
+    """The evaluation steps (on a command line: separated by semicolons); none: the planner writes
+    them from the aspect's criteria, once per run."""
 
 
 class FairEvalSettings(PositionSettings):
     """Settings of FairEval (Wang et al. 2024, section 3)."""
 
     k: Samples = 3
-    """How many judgements, evidence first, for each order."""
+    """The number of judgements, evidence first, for each order."""
 
 
-BACKGROUNDS: tuple[str, ...] = tuple(_PEOPLE["jurors"]["backgrounds"])
-"""The jurors' backgrounds unless the settings say otherwise (SAMRE, appendix C.3)."""
+BACKGROUNDS = (
+    "a retired ethics professor",
+    "a young environmental activist",
+    "a middle-aged business owner",
+    "a social worker in community development",
+    "a tech entrepreneur at home in AI",
+)
+"""The default backgrounds of the jurors (SAMRE, appendix C.3)."""
 
 
 Backgrounds = Annotated[
-    tuple[FilledText, ...], BeforeValidator(parts(";"), json_schema_input_type=list[FilledText])
+    tuple[PromptText, ...],
+    BeforeValidator(parts(";"), json_schema_input_type=list[PromptText]),
+    TypedAs("str | Sequence[str]"),
 ]
 
 
 class BaselineSettings(Settings):
-    """Settings of the single judge (courtroom paper, Algorithm 3): those that every protocol has."""
+    """Settings of the single judge (courtroom paper, Algorithm 3): only those of every protocol."""
 
 
 class MoreSettings(Settings):
@@ -283,14 +392,15 @@ class MoreSettings(Settings):
     advocates: Agents = 3
     """Advocates for each answer."""
     rounds: Rounds = 1
-    """Rounds held; the last one's scores decide."""
+    """Number of rounds; the scores of the last one decide."""
     aggregate: Literal["llm", "concat", "best"] = "llm"
-    """What of a team's defences comes before the judge: one that a model makes of them, all of them, or the
-    one that scores best when each is scored alone."""
+    """The judge's input from a team's defences: one that a model makes from them (`llm`), all of
+    them (`concat`), or the one with the best score when each is scored alone (`best`)."""
     collaborate: bool = False
-    """Whether advocates of one team read those of them who spoke before, and so speak in turn."""
+    """Whether advocates of one team speak in turn and read the earlier defences of their team."""
     tau: float = Field(default=0.1, gt=0)
-    """Temperature of the softmax weights that `aggregate=best` records; they decide nothing."""
+    """Temperature of the softmax weights that `aggregate=best` records; they do not affect the
+    verdict."""
 
 
 class SamreSettings(Settings):
@@ -301,13 +411,14 @@ class SamreSettings(Settings):
     """
 
     max_rounds: Rounds = 4
-    """At most so many rounds."""
+    """Maximum rounds."""
     jurors: int = Field(default=5, ge=0, le=100)
-    """How many jurors vote; 0: the mean scores decide."""
+    """The number of jurors that vote; 0: the mean scores decide."""
     backgrounds: Backgrounds = Field(default=BACKGROUNDS, min_length=1)
-    """Who the jurors are, in order, and again from the start where there are more of them (on a command line:
+    """The jurors' backgrounds in order, repeated from the start for more jurors (on a command line:
     separated by semicolons)."""
     ballot: Literal["vote", "score"] = "vote"
-    """`vote`: a juror names the better answer; `score`: it scores both from 1 to 20, and sums count."""
+    """`vote`: a juror names the better answer; `score`: it scores both from 1 to 20, and the sums
+    count."""
     memory: Literal["full", "summary"] = "full"
-    """What is remembered of earlier rounds: every word, or a summarizer's 50 words."""
+    """The memory of earlier rounds: all words (`full`), or a summary of 50 words (`summary`)."""

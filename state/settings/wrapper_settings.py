@@ -1,4 +1,4 @@
-"""Define the settings of the wrappers: the protocols inside, the settings of these, and how verdicts are combined."""
+"""The settings of the wrappers: the protocols inside, their settings, and how verdicts combine."""
 
 from __future__ import annotations
 
@@ -11,14 +11,16 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from ..checked import parts
 from ..review_rules import IN_DOUBT, Rule
 from .base_settings import MOST_WRAPPERS, Samples, Settings, explicitly_set
+from .caller_rules import ForCallers
+from .option_types import TypedAs
 
 Reason = Literal["unresolved", "inconsistent", "gap"]
-"""Why a cascade asks its expensive protocol as well."""
+"""Why a cascade also asks its expensive protocol."""
 REASONS: tuple[Reason, ...] = get_args(Reason)
 
 
 def _from_text(value: Any) -> Any:
-    """Parse a JSON object in one line, as a command line and a form give it."""
+    """Parse a JSON object from one line of a command line or a form."""
     if not isinstance(value, str):
         return {} if value is None else value
     try:
@@ -28,10 +30,12 @@ def _from_text(value: Any) -> Any:
 
 
 def _not_too_deep(given: Any, left: int = MOST_WRAPPERS) -> Any:
-    """Refuse settings inside settings inside settings: each wrapper multiplies what the ones inside it take."""
+    """Refuse deeply nested settings, because each wrapper multiplies the calls inside it."""
     if isinstance(given, Mapping):
         if not left:
-            raise ValueError(f"is nested too deeply: at most {MOST_WRAPPERS} protocols may be nested")
+            raise ValueError(
+                f"is nested too deeply: at most {MOST_WRAPPERS} protocols may be nested"
+            )
         for value in given.values():
             _not_too_deep(value, left - 1)
     return given
@@ -41,18 +45,26 @@ Given = Annotated[
     dict[str, Any],
     BeforeValidator(_from_text, json_schema_input_type=dict[str, Any]),
     AfterValidator(_not_too_deep),
+    TypedAs("InnerOptions"),
 ]
-Reasons = Annotated[tuple[Reason, ...], BeforeValidator(parts(","), json_schema_input_type=list[Reason])]
+Reasons = Annotated[
+    tuple[Reason, ...],
+    BeforeValidator(parts(","), json_schema_input_type=list[Reason]),
+    TypedAs("Reason | Sequence[Reason]"),
+]
+ProtocolInside = Annotated[str, TypedAs("ProtocolName | OwnText")]
+"""A protocol by name; a file's path is text of one's own."""
 
 
 ReviewRules = Annotated[
-    tuple[Annotated[str, AfterValidator(lambda text: str(Rule.parse(text)))], ...],
+    tuple[Annotated[str, AfterValidator(lambda text: str(Rule.parse(text))), ForCallers()], ...],
     BeforeValidator(parts(","), json_schema_input_type=list[str]),
+    TypedAs("str | Sequence[str]"),
 ]
 
 
 class WrapperSettings(Settings):
-    """Settings of a protocol that wraps others; those that all protocols share are passed on to the ones inside.
+    """Settings of a wrapper; settings that all protocols share are passed on to those inside.
 
     >>> bound = RepeatedSettings(of="debate", inner={"n": 2}, structured="off")
     >>> bound.handed_to("of")
@@ -64,24 +76,28 @@ class WrapperSettings(Settings):
     """
 
     places: ClassVar[Mapping[str, str]] = {}
-    """Maps the setting that names a protocol inside to the setting that holds that protocol's own settings."""
+    """The setting with a protocol's own settings, by the setting that names the protocol inside."""
 
     def over(self, base: Self) -> Self:
-        """Return ``base`` with what was set here; the settings of a protocol inside are combined one by one.
+        """Return ``base`` overridden by these settings.
 
-        Where another protocol takes the place of one inside, the settings bound for that one are dropped.
+        Settings of a protocol inside combine one by one.
+
+        If another protocol replaces one inside, the settings that were bound for it are dropped.
         """
         merged = super().over(base)
         inner = {}
         for place, field in self.places.items():
-            new, old = getattr(self, field), getattr(base, field)
+            new = getattr(self, field)
+            old = getattr(base, field)
             same = getattr(merged, place) == getattr(base, place)
             inner[field] = {**old, **new, **_models(old, new)} if same else new
-        # A copy is not validated, so that the dicts stay as given; they are checked when the protocol is built.
+        # A copy is not validated, so the dicts stay as given. They are checked when the protocol is
+        # built.
         return merged.model_copy(update=inner)
 
     def handed_to(self, place: str) -> dict[str, Any]:
-        """Return the settings of the protocol in this place; its own win over those that all share."""
+        """Return the settings of the protocol in this place; its own override the shared ones."""
         own = getattr(self, self.places[place])
         chosen = explicitly_set(self)
         shared = {name: value for name, value in chosen.items() if name in Settings.model_fields}
@@ -89,11 +105,15 @@ class WrapperSettings(Settings):
 
 
 def _models(shared: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
-    """Combine the models of both role by role, the second winning; empty where either is no mapping of roles."""
+    """Combine the models of both by role, with priority for the second; empty without roles."""
     chosen = [given["models"] for given in (shared, own) if given.get("models")]
     if not all(isinstance(models, Mapping) for models in chosen):
         return {}
-    return {"models": {role: model for models in chosen for role, model in models.items()}} if chosen else {}
+    return (
+        {"models": {role: model for models in chosen for role, model in models.items()}}
+        if chosen
+        else {}
+    )
 
 
 class CalibratedSettings(WrapperSettings):
@@ -101,7 +121,7 @@ class CalibratedSettings(WrapperSettings):
 
     places: ClassVar[Mapping[str, str]] = {"of": "inner"}
 
-    of: str = "debate"
+    of: ProtocolInside = "debate"
     """The protocol inside, by name."""
     inner: Given = Field(default_factory=dict, examples=[{"n": 2, "persona": "moderate"}])
     """Settings of the protocol inside (on a command line: `inner.n=2`)."""
@@ -111,47 +131,52 @@ class RepeatedSettings(CalibratedSettings):
     """Settings of several independent runs of one protocol."""
 
     k: Samples = 3
-    """How many runs."""
+    """The number of runs."""
     by: Literal["average", "vote"] = "average"
-    """`average`: the mean of the scores; `vote`: what more than half of the runs say, else the mean."""
+    """`average`: the mean of the scores; `vote`: the outcome of more than half of the runs,
+    otherwise the mean."""
 
 
 class CascadeSettings(WrapperSettings):
-    """Settings of a cheap protocol, and an expensive one for what the cheap one leaves in doubt.
+    """Settings of a cheap protocol, and an expensive one for its doubtful verdicts.
 
     >>> CascadeSettings(when="gap,unresolved").when
     ('gap', 'unresolved')
     """
 
-    places: ClassVar[Mapping[str, str]] = {"cheap": "cheap_settings", "expensive": "expensive_settings"}
+    places: ClassVar[Mapping[str, str]] = {
+        "cheap": "cheap_settings",
+        "expensive": "expensive_settings",
+    }
 
-    cheap: str = "single"
+    cheap: ProtocolInside = "single"
     """The protocol that is always asked, by name."""
     cheap_settings: Given = Field(default_factory=dict, examples=[{"position_calibration": False}])
     """Its settings (on a command line: `cheap_settings.repair=0`)."""
-    expensive: str = "debate"
+    expensive: ProtocolInside = "debate"
     """The protocol that is asked in doubt, by name."""
     expensive_settings: Given = Field(default_factory=dict, examples=[{"n": 2}])
     """Its settings (on a command line: `expensive_settings.n=2`)."""
     when: Reasons = REASONS
-    """What counts as doubt: `unresolved` (it ended at its last round), `inconsistent` (the two orders of the
-    answers disagree), `gap` (the scores of the two answers are too close). None: nothing does."""
+    """What counts as doubt: `unresolved` (it ended at its last round), `inconsistent` (the two
+    orders of the answers disagree), `gap` (the scores of the two answers are too close). None:
+    nothing does."""
     gap: float = Field(default=1.0, ge=0)
-    """Two answers whose scores differ by less are too close to each other."""
+    """Two answers are too close if their scores differ by less."""
 
 
 class ReviewSettings(CalibratedSettings):
-    """Settings of one protocol whose verdicts a person reviews where a rule holds.
+    """Settings of one protocol with a human review of verdicts that match a rule.
 
     >>> ReviewSettings(when="gap<2,split").when
     ('gap<2', 'split')
     """
 
     when: ReviewRules = Field(default=IN_DOUBT, min_length=1, examples=[["unresolved", "gap<2"]])
-    """The rules by which a person is asked: `unresolved`, `orders_differ`, `split` (a jury), `gap<x`,
+    """The rules for asking a human: `unresolved`, `orders_differ`, `split` (a jury), `gap<x`,
     `wide>x` (repeated runs), `always`."""
 
     @property
     def rules(self) -> tuple[Rule, ...]:
-        """The rules, read."""
+        """The parsed rules."""
         return tuple(map(Rule.parse, self.when))

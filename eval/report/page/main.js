@@ -35,10 +35,12 @@ at("theme").addEventListener("click", () => {
 
 const folds = [...document.querySelectorAll("details.fold")];
 if (matchMedia("(max-width: 48rem)").matches) for (const fold of folds.slice(1)) fold.open = false;
-document.querySelector("header nav").addEventListener("click", (event) => {
-  const fold = document.querySelector(`${event.target.hash || "#top"} > details.fold`);
-  if (fold) fold.open = true;
-});
+for (const nav of document.querySelectorAll("header nav, nav.within")) {
+  nav.addEventListener("click", (event) => {
+    const fold = document.querySelector(`${event.target.hash || "#top"} > details.fold`);
+    if (fold) fold.open = true;
+  });
+}
 
 // ---- sorting and filters
 

@@ -1,1 +1,1 @@
-"""What another package adds to jurygraph; ``docs/extending.md`` walks through it."""
+"""An example of another package that extends jurygraph; see ``docs/extending.md``."""

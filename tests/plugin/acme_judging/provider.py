@@ -10,12 +10,17 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 
+PARAMETERS = {"temperature", "top_p", "seed", "max_tokens"}
+
 
 class AcmeChat(BaseChatModel):
     """A chat model that needs no network."""
 
     model: str
     temperature: float | None = None
+    top_p: float | None = None
+    seed: int | None = None
+    max_tokens: int | None = None
 
     @property
     def _llm_type(self) -> str:
@@ -36,4 +41,5 @@ def chat_model(spec: ModelSpec) -> BaseChatModel:
     """The model of that name."""
     if not os.environ.get("ACME_API_KEY"):
         raise UsageError("ACME_API_KEY is not set, and Acme's models cannot be called without it")
-    return AcmeChat(model=spec.name.partition(":")[2], temperature=spec.temperature)
+    given = spec.model_dump(include=PARAMETERS, exclude_none=True)
+    return AcmeChat(model=spec.name.partition(":")[2], **given)

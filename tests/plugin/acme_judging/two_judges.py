@@ -1,4 +1,5 @@
-"""Two judges: an optimist and a pessimist grade in turn, each knowing what was said before; their mean counts.
+"""Two judges: an optimist and a pessimist grade in turn, each knowing what was said before; their
+mean counts.
 
     prepare --> optimist --> pessimist --+--> conclude
                    ^---- another_round --+
@@ -11,13 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from jurygraph.graphs.base import ProtocolGraph
-from jurygraph.graphs.protocol_record import Ablation, Protocol
-from jurygraph.nodes.agent_runtime import AgentRuntime, Answer, Question
-from jurygraph.nodes.bound_judge import Models
-from jurygraph.nodes.output_schemas import OutputSchema, ScoreSchema, Value
-from jurygraph.nodes.prepare_conclude import conclude, prepare
-from jurygraph.nodes.prompt_context import (
+from jurygraph.graphs.engine.base import ProtocolGraph
+from jurygraph.graphs.protocol import Ablation, Protocol, conclude, prepare
+from jurygraph.nodes.runtime.agent_runtime import AgentRuntime, Answer, Question
+from jurygraph.nodes.runtime.bound_judge import Models
+from jurygraph.nodes.runtime.output_schemas import OutputSchema, ScoreSchema, Value
+from jurygraph.nodes.runtime.prompt_context import (
     build_prompt,
     call_metadata,
     requested_output,
@@ -96,7 +96,9 @@ async def optimist(state: JudgeState, runtime: AgentRuntime[TwoJudgesSettings]) 
 
 
 async def pessimist(state: JudgeState, runtime: AgentRuntime[TwoJudgesSettings]) -> dict[str, Any]:
-    """End a round: its score is the mean of what the two said in it, as of all roles of the kind ``panel``."""
+    """End a round: its score is the mean of what the two said in it, as of all roles of the kind
+    ``panel``.
+    """
     return (await _ask("pessimist", state["round"], state, runtime)).update
 
 
@@ -105,7 +107,9 @@ def after_pessimist(state: JudgeState, settings: TwoJudgesSettings) -> str:
     return "another_round" if state["round"] < settings.rounds else "all_rounds_held"
 
 
-async def _ask(role: str, round: int, state: JudgeState, runtime: AgentRuntime[TwoJudgesSettings]) -> Answer:
+async def _ask(
+    role: str, round: int, state: JudgeState, runtime: AgentRuntime[TwoJudgesSettings]
+) -> Answer:
     task = task_of(state)
     own = runtime.prompts.instruction("two_judges/judge", role=role, wanted=requested_output(task))
     return await runtime.ask(
@@ -127,7 +131,9 @@ def _form(task: ScoreTask | CompareTask) -> OutputSchema:
 
 
 def build(
-    settings: TwoJudgesSettings | Mapping[str, Any] | None = None, models: Models | None = None, **fields: Any
+    settings: TwoJudgesSettings | Mapping[str, Any] | None = None,
+    models: Models | None = None,
+    **fields: Any,
 ) -> ProtocolGraph[TwoJudgesSettings]:
     """The graph, to be compiled."""
     graph = ProtocolGraph(protocol, TwoJudgesSettings, settings, models, fields)
@@ -138,7 +144,9 @@ def build(
     graph.add_edge(START, "prepare")
     graph.add_edge("prepare", "optimist")
     graph.add_edge("optimist", "pessimist")
-    graph.route("pessimist", after_pessimist, {"another_round": "optimist", "all_rounds_held": "conclude"})
+    graph.route(
+        "pessimist", after_pessimist, {"another_round": "optimist", "all_rounds_held": "conclude"}
+    )
     graph.add_edge("conclude", END)
     return graph
 

@@ -1,1 +1,0 @@
-"""Check a run's figures against gates, and write the outcome for CI."""

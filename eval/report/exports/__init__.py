@@ -1,0 +1,1 @@
+"""Export the verdicts of runs to one table for notebooks, databases and spreadsheets."""

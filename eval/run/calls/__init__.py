@@ -1,0 +1,1 @@
+"""The calls of a run: answering them within limits, judging items, tracing and stopping."""

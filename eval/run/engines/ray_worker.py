@@ -1,0 +1,268 @@
+"""The worker of a Ray cluster: judges a shard of a run, and reports progress to the driver."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import platform
+import socket
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import aclosing, suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+from logging import LogRecord
+from logging.handlers import QueueHandler
+from queue import SimpleQueue
+from typing import Any, NamedTuple
+
+from ....graphs.engine.base import Graph
+from ....graphs.engine.given_graphs import judges_of
+from ....graphs.engine.registry import built, reference_of
+from ....nodes.evaluation_steps import PlannedSteps
+from ....nodes.models.loaded_model import LoadedModel
+from ....nodes.models.retry import Wait, Waits
+from ....state.aspects import Aspect
+from ....state.errors import JurygraphError, UsageError
+from ....state.settings import Settings
+from ....state.transcript import NO_USAGE
+from ...datasets.dataset import Dataset
+from ...journal.call_journal import Journal
+from ...results.config import RunConfig
+from ...results.folder import RunFolder, differences
+from ...results.results import Result
+from ...results.run_log import ROOT, handled_by
+from ..calls.call_pipeline import RunContext
+from ..calls.progress_counters import ProgressCounters
+from ..calls.shutdown import Reason
+from ..calls.tracing import traces_sent
+from ..plan.plan import Job, Plan
+from ..plan.signatures import describe_run, package_versions
+from ..runner import Run, make_pipeline
+
+REPORT_SECONDS = 1.0
+log = logging.getLogger("jurygraph.run")
+
+
+def _versions() -> dict[str, str]:
+    """Return the versions of Python (without patch) and packages that must match everywhere."""
+    installed = package_versions()
+    python = ".".join(platform.python_version_tuple()[:2])
+    return {"Python": python, **{name: installed[name] for name in ("jurygraph", "langgraph")}}
+
+
+@dataclass(frozen=True)
+class RunDescription:
+    """Describes a run to its workers in plain data, from which they build and verify judges.
+
+    Attributes:
+        judges: by name, the protocol and the settings with the models' names.
+        dataset: the dataset without its items; these come with the shards.
+        aspects: the aspects of the scores.
+        repeats: the number of times that everything is judged.
+        manifest: the run's manifest.
+        config: the limits of the run, without the journal: its address may contain a password and
+            is sent separately.
+        log_level: the lowest level that is logged.
+        folder: the folder that relative paths in the settings start from.
+        versions: the versions of the driver.
+    """
+
+    judges: Mapping[str, tuple[str, Settings | dict[str, Any]]]
+    dataset: Dataset
+    aspects: Sequence[Aspect]
+    repeats: int
+    manifest: Mapping[str, Any]
+    config: RunConfig
+    log_level: int
+    folder: str = field(default_factory=os.getcwd)
+    versions: Mapping[str, str] = field(default_factory=_versions)
+
+    @classmethod
+    def from_plan(
+        cls, plan: Plan, manifest: Mapping[str, Any], config: RunConfig
+    ) -> RunDescription:
+        """Describe the run of a plan with named judges."""
+        judges = {name: protocol_and_settings(name, graph) for name, graph in plan.graphs.items()}
+        # Items come with the shards; the function that reads them exists only in this process.
+        dataset = replace(plan.dataset, read=partial(iter, ()))
+        config = replace(config, journal=None)
+        return cls(
+            judges, dataset, plan.aspects, plan.repeats, manifest, config, ROOT.getEffectiveLevel()
+        )
+
+    def build(self, jobs: Sequence[Job] = ()) -> Plan:
+        """Build the judges here, and check that they equal those of the run and can work.
+
+        Raises:
+            UsageError: another version, a missing key or package, or judges that differ.
+        """
+        for package, version in self.versions.items():
+            if (installed := _versions().get(package)) != version:
+                raise UsageError(
+                    f"it has {package} {installed}, but the driver has {version}: "
+                    "install the same version on both"
+                )
+        # Another machine may not have this folder; settings without relative paths do not need it.
+        with suppress(OSError):
+            os.chdir(self.folder)
+        judges = self.judges.items()
+        graphs: dict[str, Graph] = {
+            name: built(*judge).compile(name=name) for name, judge in judges
+        }
+        for graph in graphs.values():
+            for judge in judges_of(graph).values():
+                judge.check()
+        here = describe_run(graphs, self.dataset, self.aspects, None, self.repeats)["signatures"]
+        if unlike := list(differences(self.manifest["signatures"], here)):
+            raise UsageError(f"its configuration differs from the driver's: {'; '.join(unlike)}")
+        return _ShardPlan(
+            graphs, self.dataset, self.aspects, self.repeats, self.manifest, chosen=jobs
+        )
+
+
+def protocol_and_settings(name: str, graph: Graph) -> tuple[str, Settings | dict[str, Any]]:
+    """Return the protocol and the settings that a named judge was built with.
+
+    Raises:
+        UsageError: it has chat model objects, which cannot be sent to workers.
+    """
+    judges = judges_of(graph)
+    models = [model for judge in judges.values() for model in judge.chosen().values()]
+    own = judges.get("")
+    if own is None or any(isinstance(model, LoadedModel) for model in models):
+        raise UsageError(
+            f"{name}: a chat model object cannot be sent to workers; "
+            "give the model's name, such as openai:gpt-4o-mini"
+        )
+    reference = reference_of(own.protocol)
+    # Workers do not have the class from a file that was not imported there yet.
+    return reference, own.bound if reference == own.protocol else own.bound.model_dump(mode="json")
+
+
+@dataclass(frozen=True)
+class _ShardPlan(Plan):
+    """Plans some verdicts of a run."""
+
+    chosen: Sequence[Job] = ()
+
+    def __len__(self) -> int:
+        return len(self.chosen)
+
+    def jobs(self) -> Iterator[Job]:
+        return iter(self.chosen)
+
+
+class Report(NamedTuple):
+    """The work of a worker since its last report, and its progress.
+
+    Attributes:
+        results: the results since the last report.
+        records: the log records since the last report.
+        steps: all evaluation steps that were written for it.
+        counts: the calls for this shard so far, without waits.
+        waits: the reasons why it waits.
+        reason: the reason why it has stopped, with an ``explanation``.
+    """
+
+    results: Sequence[Result]
+    records: Sequence[LogRecord]
+    steps: Sequence[PlannedSteps]
+    counts: ProgressCounters
+    waits: Sequence[Wait]
+    reason: Reason | None
+    explanation: str
+
+
+class _ShardRun(Run):
+    """Carries out the run of one shard.
+
+    Its results go into reports, since the driver stores them.
+    """
+
+    finished: SimpleQueue[Result]
+
+    def keep(self, result: Result) -> None:
+        """Add a result to the next report."""
+        self.finished.put(result)
+
+
+def judge_shard(
+    about: RunDescription, journal: str, jobs: Sequence[Job], part: str
+) -> Iterator[Report]:
+    """Judge some verdicts of a run.
+
+    Ray carries it out as a task, and streams the reports to the driver.
+
+    Args:
+        about: the run.
+        journal: the address of the journal.
+        jobs: the verdicts to make.
+        part: the name of this worker in the journal: one process at a time has it.
+
+    Raises:
+        JurygraphError: it cannot judge here.
+    """
+    context = RunContext(about.config)
+    counts = context.counts
+    stop = context.stop
+    finished = SimpleQueue[Result]()
+    records = SimpleQueue[LogRecord]()
+    steps = list[PlannedSteps]()
+
+    async def judge() -> None:
+        nonlocal steps
+        with handled_by([QueueHandler(records)], about.log_level), traces_sent():
+            log.info("worker started", extra={"host": socket.gethostname(), "pid": os.getpid()})
+            plan = about.build(jobs)
+            async with aclosing(await _open_journal(about, journal, part, counts.waits)) as opened:
+                # Ctrl-C reaches only the driver, which notes it in the journal.
+                await opened.hear_soon()
+                folder = RunFolder(about.manifest, None, opened)
+                run = _ShardRun(plan, folder, context)
+                steps = folder.new_steps
+                run.finished = finished
+                # Reports contain the usage of this shard, and the driver adds them up.
+                counts.usage = NO_USAGE
+                await run.judge(make_pipeline(plan, folder, context))
+
+    def report() -> Report:
+        """Report the news since the last report."""
+        results = [finished.get() for _ in range(finished.qsize())]
+        logged = [records.get() for _ in range(records.qsize())]
+        so_far = replace(counts, waits=Waits())
+        waits = counts.waits.current()
+        return Report(results, logged, [*steps], so_far, waits, stop.reason, stop.explanation)
+
+    # The first report shows that the process exists.
+    yield report()
+    with asyncio.Runner() as runner:
+        judging = runner.get_loop().create_task(judge())
+        while not judging.done():
+            # Between two reports the loop pauses until Ray has sent one.
+            runner.run(asyncio.wait({judging}, timeout=REPORT_SECONDS))
+            yield report()
+        judging.result()
+
+
+def inspect_host(description: RunDescription, journal: str) -> str:
+    """Return why a host of the cluster cannot judge a run; empty if it can. No model is called."""
+
+    async def reach_journal() -> None:
+        await (
+            await _open_journal(description, journal, f"host {socket.gethostname()}", Waits())
+        ).close()
+
+    try:
+        description.build()
+        asyncio.run(reach_journal())
+    except (JurygraphError, OSError) as error:
+        return str(error)
+    return ""
+
+
+async def _open_journal(about: RunDescription, where: str, part: str, waits: Waits) -> Journal:
+    """Open the journal that all workers of a run share."""
+    run = about.manifest["run"]
+    fresh = about.manifest.get("fresh", False)
+    return await Journal.open(where, run=run, part=part, fresh=fresh, shared=True, waits=waits)

@@ -1,0 +1,1 @@
+"""Graphs around a judge: both orders, repeats, cascade, review, ranking, rewriting, gate, audit."""

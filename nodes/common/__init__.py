@@ -1,0 +1,1 @@
+"""Shared by models, replies and runtime: fences around data, plugins, server rules, sync bridge."""

@@ -1,0 +1,7 @@
+"""Cerebras."""
+
+from __future__ import annotations
+
+from .provider import Provider
+
+CEREBRAS = Provider(title="Cerebras", names=("cerebras",))

@@ -1,0 +1,7 @@
+"""Fireworks."""
+
+from __future__ import annotations
+
+from .provider import Provider
+
+FIREWORKS = Provider(title="Fireworks", names=("fireworks",))

@@ -1,0 +1,7 @@
+"""NVIDIA."""
+
+from __future__ import annotations
+
+from .provider import Provider
+
+NVIDIA = Provider(title="NVIDIA", names=("nvidia",))

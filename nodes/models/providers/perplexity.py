@@ -1,0 +1,7 @@
+"""Perplexity."""
+
+from __future__ import annotations
+
+from .provider import Provider
+
+PERPLEXITY = Provider(title="Perplexity", names=("perplexity",))

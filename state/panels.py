@@ -1,0 +1,161 @@
+"""The quorum of a panel: the votes that a verdict needs, and the members that have voted.
+
+A member whose call fails leaves a turn without a value. The turn's ``problem`` gives the reason,
+and ``fault`` a keyword. The transcript alone therefore shows the missing members, also in a
+checkpoint and in a results file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple, cast
+
+from .errors import ModelCallError, QuorumError, UsageError
+from .transcript import Turn
+
+Quorum = Literal["majority", "all"] | int
+"""The required votes of a panel's configured members: more than half, all, or a number."""
+
+CALL_FAILED = "call_failed"
+"""The ``fault`` of a member whose call the provider refused.
+
+The other faults are ``ReplyFault``.
+"""
+
+
+class Roll(NamedTuple):
+    """The members of a panel, and those that have not voted.
+
+    Attributes:
+        members: the names of all configured members.
+        missing: the failed turns of each member without a vote.
+    """
+
+    members: Sequence[str]
+    missing: Mapping[str, Sequence[Turn]]
+
+    @property
+    def votes(self) -> int:
+        """The number of members that have voted."""
+        return len(self.members) - len(self.missing)
+
+
+def votes_needed(quorum: Quorum, members: int) -> int:
+    """Return the number of votes that a panel needs.
+
+    Raises:
+        UsageError: the quorum is higher than the number of members.
+
+    >>> votes_needed("majority", 4), votes_needed("all", 4), votes_needed(1, 4)
+    (3, 4, 1)
+    """
+    if quorum == "majority":
+        return members // 2 + 1
+    if quorum == "all":
+        return members
+    if quorum > members:
+        raise UsageError(
+            f"quorum={quorum}, but the panel has {members} members: lower it, or add members"
+        )
+    return quorum
+
+
+def failed_turns(turns: Iterable[Turn]) -> dict[tuple[Any, ...], list[Turn]]:
+    """Return the failed turns of each agent that has not voted.
+
+    A member that is asked in both orders of the answers has voted only if it answered in both,
+    because a score in one order would include position bias. The latest turn of an agent in each
+    order counts.
+
+    Returns:
+        The failed turns by agent; its repeat and stage are part of the key, because wrappers ask an
+        agent several times.
+    """
+    latest: dict[tuple[Any, ...], dict[int | None, Turn]] = {}
+    for turn in turns:
+        agent = (turn["agent"], turn.get("repeat"), turn.get("stage"))
+        latest.setdefault(agent, {})[turn.get("order")] = turn
+    failed = {
+        agent: [t for t in of_agent.values() if "problem" in t]
+        for agent, of_agent in latest.items()
+    }
+    return {agent: of_agent for agent, of_agent in failed.items() if of_agent}
+
+
+def without_missing(turns: Sequence[Turn]) -> Sequence[Turn]:
+    """Return the turns without the values of missing members.
+
+    A member that failed in one order of the answers has no value in the other one either. Words and
+    costs stay.
+    """
+    if not any("problem" in turn for turn in turns):
+        return turns
+    failed = failed_turns(turns)
+    rounds = {agent: {turn["round"] for turn in of_agent} for agent, of_agent in failed.items()}
+    return [
+        cast("Turn", {**turn, "value": None})
+        if turn["round"] in rounds.get((turn["agent"], turn.get("repeat"), turn.get("stage")), ())
+        else turn
+        for turn in turns
+    ]
+
+
+def roll_of(members: Sequence[str], turns: Sequence[Turn]) -> Roll | None:
+    """Return the votes of a panel; None while a member has not been asked."""
+    heard = {turn["agent"] for turn in turns}
+    if not heard.issuperset(members):
+        return None
+    failed = failed_turns([turn for turn in turns if turn["agent"] in members])
+    return Roll(members, {agent: of_agent for (agent, *_), of_agent in failed.items()})
+
+
+def check_quorum(roll: Roll, quorum: Quorum) -> None:
+    """Check that enough members of a panel have voted.
+
+    Raises:
+        QuorumError: too few votes, and at least one reply could not be read; contains the raw
+            replies.
+        ModelCallError: too few votes, because the providers refused the other calls.
+        UsageError: the quorum is higher than the number of members.
+    """
+    needed = votes_needed(quorum, len(roll.members))
+    if roll.votes >= needed:
+        return
+    failed = [turn for turns in roll.missing.values() for turn in turns]
+    votes = f"{roll.votes} of {len(roll.members)} members of the panel voted"
+    reasons = "; ".join(map(_with_reply, failed))
+    problem = f"{votes}, and quorum={quorum} needs {needed}. {reasons}"
+    unread = next((turn for turn in failed if turn.get("fault") != CALL_FAILED), None)
+    if unread is None:
+        raise ModelCallError(problem)
+    raise QuorumError.of_turn(problem, unread)
+
+
+def reasons_of_missing(turns: Sequence[Turn]) -> dict[str, str]:
+    """Return the reason for each panel member that has not voted.
+
+    >>> from .transcript import turn_without_model
+    >>> turn = turn_without_model(1, "referee_2", "referee", "I cannot.")
+    >>> reasons_of_missing([{**turn, "problem": "The reply is a refusal."}])
+    {'referee_2': 'The reply is a refusal.'}
+    """
+    return {
+        agent: "; ".join(dict.fromkeys(map(_reason, of_agent)))
+        for (agent, *_), of_agent in failed_turns(turns).items()
+    }
+
+
+def _reason(turn: Turn) -> str:
+    order = {1: " (with the answers as given)", 2: " (with the answers swapped)"}.get(
+        turn.get("order", 0), ""
+    )
+    return f"{turn['problem']}{order}"
+
+
+def _with_reply(turn: Turn) -> str:
+    content = turn["content"]
+    # Both ends, as in `ReplyError`.
+    shown = content if len(content) <= 400 else f"{content[:200]} ... {content[-180:]}"
+    # A provider that refused the first request sent no reply.
+    reply = f" Raw reply: {shown!r}" if content or turn.get("fault") != CALL_FAILED else ""
+    return f"{turn['agent']}, round {turn['round']}: {_reason(turn)}{reply}"

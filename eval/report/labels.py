@@ -48,7 +48,23 @@ def shown_note(note: str) -> str:
 
 def config_line(study: Study, judge: Judge) -> str:
     """Write a judge's config hash with its configuration and the leading metric of its data."""
-    return f"#{config_hash(judge.signature)} {judge.label}: {judge.signature}{_ranked_by(study, [judge])}"
+    which = f"#{config_hash(judge.signature)} {judge.label}: {judge.signature}"
+    return f"{which}{_ranked_by(study, [judge])}{_worded(judge)}"
+
+
+def prompts_of(judge: Judge) -> str:
+    """Name the sets of prompts that replaced bundled ones in a run; empty if there were none."""
+    sets = (judge.manifest.get("own_prompts") or {}).get(judge.protocol) or ()
+    return ", ".join(
+        f"{own['folder']} ({len(own['templates'])} templates, digest {own['digest']})"
+        if len(own["templates"]) > 1
+        else f"{own['folder']} ({own['templates'][0]}, digest {own['digest']})"
+        for own in sets
+    )
+
+
+def _worded(judge: Judge) -> str:
+    return f"; prompts from {named}" if (named := prompts_of(judge)) else ""
 
 
 def _ranked_by(study: Study, judges: Sequence[Judge]) -> str:

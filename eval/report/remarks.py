@@ -17,7 +17,7 @@ from ..statistics.resampling import FEWEST_CLUSTERS, Statistic
 from ..tables.grid import in_words, money
 from .answer import Outcome, answer_of
 from .headline import companion_of, count_as_0
-from .labels import MEASURES
+from .labels import MEASURES, prompts_of
 from .ranked_dataset import MANY, RankedDataset, named
 
 _MISSING = 0.01
@@ -78,6 +78,7 @@ def remarks(dataset: RankedDataset, full: bool = False) -> list[Remark]:
     ]
     found = [Remark(tuple(of(dataset, full)), others) for of, others in kinds]
     found.append(Remark(tuple(_companions(dataset)), is_warning=False))
+    found.append(Remark(tuple(_reworded(dataset)), is_warning=False))
     return [remark for remark in found if remark.sentences]
 
 
@@ -364,6 +365,13 @@ def _companions(dataset: RankedDataset) -> Iterator[str]:
         and (text := companion_of(dataset, dataset.ranked[0]))
     ):
         yield text
+
+
+def _reworded(dataset: RankedDataset) -> Iterator[str]:
+    """Yield the prompts of each judge whose prompts are not the bundled ones."""
+    for judge in dataset.judges:
+        if sets := prompts_of(judge):
+            yield f"{judge.label} used the prompts {sets} in place of the usual ones."
 
 
 def _unpriced(dataset: RankedDataset, _full: bool) -> Iterator[str]:

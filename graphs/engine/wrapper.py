@@ -12,7 +12,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any, Generic, Literal, TypeVar, cast
@@ -231,10 +231,10 @@ class NestedJudges(BoundJudge[WrapperSettingsT]):
         """Check the choices of a run's context, including those for the judges inside."""
         check_choices(context, self.bound)
 
-    def check(self) -> None:
+    def check(self, texts: Collection[str] = ()) -> None:
         """Check every judge inside, as ``BoundJudge.check`` does."""
         for judge in self.slots.values():
-            judge.bound_judge.check()
+            judge.bound_judge.check(texts)
 
 
 def check_choices(context: Settings, bound: Settings) -> None:

@@ -11,7 +11,7 @@ import math
 import re
 import time
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple
 from weakref import WeakKeyDictionary
@@ -275,13 +275,18 @@ class BoundJudge(Generic[SettingsT]):
         """Return the model of each role as bound by ``build``; ``"*"`` is for all others."""
         return self._chosen(self.bound, None)
 
-    def check(self) -> None:
+    def check(self, texts: Collection[str] = ()) -> None:
         """Check models, keys and templates before any model is called.
 
+        Args:
+            texts: the fields of tasks that have a text in the data.
+
         Raises:
-            UsageError: an unknown model, a missing key, or prompts that cannot be read.
+            UsageError: an unknown model, a missing key, or prompts that cannot be read or leave out
+                a text of the data.
         """
-        Prompts.load(self.bound.prompts, self.record.templates)
+        prompts = Prompts.load(self.bound.prompts, self.record.templates)
+        prompts.check_shown(self.record.prompts, texts)
         for model in self.chosen().values():
             if isinstance(model, ModelSpec):
                 resolver.check(model)

@@ -7,7 +7,7 @@ the user's own folder replaces it. The others stay.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
@@ -38,7 +38,13 @@ from ...state.transcript import Turn
 from ..common.delimiters import fence
 from ..common.sync_bridge import set_for_block
 from .output_schemas import OutputSchema, PairSchema, ScoreSchema, TextSchema, written_choices
-from .prompt_variables import given_to, unknown_placeholders
+from .prompt_variables import (
+    essential_to,
+    foreign_placeholders,
+    given_to,
+    unknown_placeholders,
+    used_placeholders,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -256,6 +262,10 @@ class Prompt:
 class Prompts:
     """A set of templates by name, such as ``debate/scorer_first``.
 
+    Attributes:
+        sources: the text of each template.
+        replaced: the files of the templates that replace bundled ones.
+
     >>> Prompts.bundled().render("debate/scorer_first", wanted="one score")[:20]
     'You are the Scorer: '
     """
@@ -264,8 +274,10 @@ class Prompts:
         self,
         sources: dict[str, str],
         environment: type[jinja2.Environment] = ImmutableSandboxedEnvironment,
+        replaced: Mapping[str, Path] | None = None,
     ) -> None:
         self.sources = sources
+        self.replaced = replaced or {}
         # The templates may come from a third party, so the sandbox limits them to their variables.
         self._jinja = environment(
             # Prompts are not HTML, so nothing is escaped. An unknown name is an error, not an empty
@@ -306,7 +318,7 @@ class Prompts:
 
         Raises:
             UsageError: the folder does not exist, a file replaces nothing, a template cannot be
-                read, or a template uses an unknown placeholder.
+                read, or a template uses an unknown placeholder or does not use an essential one.
         """
         base = cls.bundled(templates)
         if folder is None:
@@ -342,10 +354,12 @@ class Prompts:
             raise UsageError(
                 f"prompts={folder!r}: {other} is not read: the name of a template ends in .md"
             )
-        prompts = cls({**base.sources, **own})
+        files = {name: place / f"{name}.md" for name in own}
+        prompts = cls({**base.sources, **own}, replaced=files)
         prompts.check()
         for name in own:
             prompts.check_placeholders(name, place / f"{name}.md")
+        prompts.check_shown({name.partition("/")[0] for name in own})
         return prompts
 
     def check(self) -> None:
@@ -369,6 +383,15 @@ class Prompts:
                 placeholder.
         """
         given = given_to(name)
+        for foreign in foreign_placeholders(self._jinja, self.sources[name]):
+            names = sorted(given or ())
+            known = f"it is given {', '.join(names)}" if names else "it is given none"
+            raise UsageError(
+                f"{file}, line {foreign.line}: {foreign.name} is not a placeholder of these "
+                "templates, which are written {{ name }}, but would reach the model as it stands "
+                f"(to have it so, write {{{{ {foreign.name!r} }}}}); {known}"
+                f"{did_you_mean(foreign.name.strip('${}'), names, cutoff=0.6)}"
+            )
         # Only another package's nodes know the placeholders of that package's templates.
         if given is None:
             return
@@ -379,6 +402,30 @@ class Prompts:
                 f"{unknown.name!r}{did_you_mean(unknown.name, sorted(given), cutoff=0.6)}; "
                 f"{known}"
             )
+
+    def check_shown(self, folders: Collection[str], texts: Collection[str] = ()) -> None:
+        """Check that replacing templates use the placeholders with the texts to judge.
+
+        Args:
+            folders: the folders whose templates are checked.
+            texts: the fields of tasks that have a text in the data.
+
+        Raises:
+            UsageError: a placeholder that a template does not use; the message names it.
+        """
+        for name, file in self.replaced.items():
+            used = used_placeholders(self._jinja, self.sources[name])
+            if name.partition("/")[0] not in folders or used is None:
+                continue
+            for missing in essential_to(name, texts):
+                if missing not in used:
+                    shown = missing
+                    if missing in TEXTS:
+                        shown = f'fence("{_LABELS.get(missing, missing)}", {missing})'
+                    raise UsageError(
+                        f"{file}: the template does not use the placeholder {missing!r}, so the "
+                        f"model would never see it; add {{{{ {shown} }}}}"
+                    )
 
     def render(self, name: str, **values: Any) -> str:
         """Render a template.

@@ -1,11 +1,12 @@
-"""The placeholders of each bundled template, and a check for unknown ones in a replacing template.
+"""The placeholders of each bundled template, and checks of the placeholders of a replacing template.
 
 Jinja itself reports an unknown name only when the template is rendered: at the first item of a run,
-or later.
+or later. It never reports a placeholder that a template leaves out, or one in another notation.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
 
@@ -95,11 +96,29 @@ _GIVEN: Mapping[str, Collection[str]] = {
 }
 
 
+_ESSENTIAL: Mapping[str, Collection[str]] = {
+    "audit/auditor": ("speech",),
+    "casting/role": ("description",),
+    "casting/task": ("question", "source"),
+    "chateval/referee": ("role",),
+    "chateval/role_own": ("description",),
+    "courtroom/case": ("question", "answer_1", "answer_2"),
+    "courtroom/log": ("turns",),
+    "debate/critic_own": ("persona",),
+    "geval/task": ("candidate",),
+    "refine/writer": ("candidate", "objections"),
+    "shared/compare_task": ("question", "answer_1", "answer_2"),
+    "shared/log": ("turns",),
+    "shared/score_task": ("candidate",),
+}
+"""The placeholders with judged texts, agents' words and personas. A template must use them."""
+
+
 class Unknown(NamedTuple):
     """A placeholder that a template does not have.
 
     Attributes:
-        name: the placeholder's name.
+        name: the placeholder's name, or the whole placeholder in another notation.
         line: the line that uses it.
     """
 
@@ -116,6 +135,67 @@ def given_to(template: str) -> Collection[str] | None:
     # All bundled roles of referees have the same placeholders.
     by_default = _ROLE if template.startswith("chateval/role_") else None
     return _GIVEN.get(template, by_default)
+
+
+def essential_to(template: str, texts: Collection[str] = ()) -> list[str]:
+    """Return the placeholders that a template must use.
+
+    Args:
+        template: the template's name.
+        texts: the fields of tasks that have a text in the data.
+
+    >>> essential_to("shared/score_task"), essential_to("geval/task", ["source", "candidate"])
+    (['candidate'], ['source', 'candidate'])
+    """
+    needed = _ESSENTIAL.get(template, ())
+    given = given_to(template) or ()
+    # Only the templates for a task of this kind show its other texts.
+    has_texts = needed and {*needed} <= {*texts}
+    of_data = [name for name in texts if name in given] if has_texts else []
+    return [*of_data, *(name for name in needed if name not in of_data)]
+
+
+def used_placeholders(environment: jinja2.Environment, source: str) -> frozenset[str] | None:
+    """Return the placeholders that a template uses, also in the templates that it includes.
+
+    Returns:
+        None if the name of an included template is only known when the template is rendered.
+
+    >>> sorted(used_placeholders(jinja2.Environment(), "{{ source }}: {{ fence('c', candidate) }}"))
+    ['candidate', 'fence', 'source']
+    """
+    used: set[str] = set()
+    seen: set[str] = set()
+    waiting = [source]
+    while waiting:
+        tree = environment.parse(waiting.pop())
+        used |= jinja2.meta.find_undeclared_variables(tree)
+        for name in jinja2.meta.find_referenced_templates(tree):
+            if name is None or environment.loader is None:
+                return None
+            if name not in seen:
+                seen.add(name)
+                waiting.append(environment.loader.get_source(environment, name)[0])
+    return frozenset(used)
+
+
+_FOREIGN = re.compile(
+    r"\$\{[A-Za-z_]\w*\}"  # ${source_text}, as in Python's string.Template and in shells
+    r"|(?<![\\\w{$])\{[A-Za-z_]\w*\}(?!\})"  # {question}, as in str.format; not \boxed{N}
+)
+"""A placeholder in another notation than Jinja's, which would reach the model as it stands."""
+
+
+def foreign_placeholders(environment: jinja2.Environment, source: str) -> Iterator[Unknown]:
+    """Yield the placeholders of a template that are not in Jinja's notation, in order.
+
+    >>> list(foreign_placeholders(jinja2.Environment(), "{{ a }}\\n${source_text} {question}"))
+    [Unknown(name='${source_text}', line=2), Unknown(name='{question}', line=2)]
+    """
+    for line, kind, text in environment.lex(source):
+        if kind == "data":
+            for found in _FOREIGN.finditer(text):
+                yield Unknown(found[0], line + text.count("\n", 0, found.start()))
 
 
 def unknown_placeholders(

@@ -16,6 +16,7 @@ from ....graphs.engine.wrapper import all_judges, kinds_of
 from ....nodes.runtime.bound_judge import Models
 from ....state.aspects import Aspect
 from ....state.errors import DataError, InputError, UsageError
+from ....state.tasks import TEXTS
 from ...datasets.aspect_choice import check_texts, choose_aspects, warn_of_names
 from ...datasets.dataset import Data, Dataset, load_dataset
 from ...datasets.files import split_filter
@@ -278,7 +279,13 @@ def _check_judge(name: str, graph: Graph, dataset: Dataset) -> None:
                 f"{pause.partition('=')[0]}; `jurygraph run PROTOCOL --review RULES` asks people "
                 "after the run"
             )
-        bound_judge.check()
+        rewords = any(judge.bound.prompts for judge in all_judges(bound_judge))
+        bound_judge.check(_texts_in(dataset) if rewords else ())
+
+
+def _texts_in(dataset: Dataset) -> list[str]:
+    """Return the fields of tasks that have a text in the data, in reading order."""
+    return [name for name in TEXTS if any(getattr(item, name, None) for item in dataset)]
 
 
 def read_recording(where: str | Path) -> Recording:

@@ -6,6 +6,7 @@ import platform
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -58,6 +59,7 @@ def describe_run(
         "models": {name: redact_all(by_role) for name, by_role in models.items()},
         "reply_limits": {name: _reply_limits(graph) for name, graph in graphs.items()},
         "prompts": {name: _prompts_digest(graph) for name, graph in graphs.items()},
+        **({"own_prompts": own} if (own := _own_prompts(graphs)) else {}),
         "data": describe_data(dataset),
         "aspects": [aspect.model_dump(mode="json") for aspect in aspects],
         "limit": limit,
@@ -188,6 +190,30 @@ def _prompts_digest(graph: Graph) -> str:
             prompts = Prompts.load(judge.bound.prompts, judge.record.templates)
             digests.append(f"{named}{prompts.digest(*judge.record.prompts)}")
     return "+".join(dict.fromkeys(digests)) or "-"
+
+
+def _own_prompts(graphs: Mapping[str, Graph]) -> dict[str, list[dict[str, Any]]]:
+    """Describe the templates that replace bundled ones, by judge: folder, digest and names.
+
+    The folder is without its path, which is of no use on another machine.
+    """
+    described: dict[str, list[dict[str, Any]]] = {}
+    for name, graph in graphs.items():
+        for bound_judge in judges_of(graph).values():
+            for judge in all_judges(bound_judge):
+                prompts = Prompts.load(judge.bound.prompts, judge.record.templates)
+                names = [
+                    template
+                    for template in sorted(prompts.replaced)
+                    if template.partition("/")[0] in judge.record.prompts
+                ]
+                if names:
+                    digest = prompts.digest(*judge.record.prompts)
+                    folder = Path(str(judge.bound.prompts)).name
+                    entry = {"folder": folder, "digest": digest, "templates": names}
+                    if entry not in described.setdefault(name, []):
+                        described[name].append(entry)
+    return described
 
 
 def package_versions() -> dict[str, str]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .analysis import Study
+    from .analysis.early_stops import fit_stops
     from .analysis.panel_sources import panel
     from .analysis.panel_value import Panel
     from .analysis.pilot import StudyPlan, plan_study
@@ -63,6 +64,7 @@ __all__ = [
     "check",
     "evaluate",
     "export",
+    "fit_stops",
     "load_dataset",
     "measure",
     "merge",
@@ -77,6 +79,7 @@ __all__ = [
 
 _NAMES = {
     "analysis": "Study",
+    "analysis.early_stops": "fit_stops",
     "analysis.panel_sources": "panel",
     "analysis.panel_value": "Panel",
     "analysis.pilot": "StudyPlan plan_study",

@@ -11,10 +11,12 @@ Stop reasons:
 - ``max_rounds``: the last score counts after n objections. It also counts if the debate outgrows a
   model's context and ``on_overflow`` is ``last``.
 - ``tie_breaker`` or ``human``: after n objections, another agent or a human decides.
+- ``stable``, ``predicted``, ``budget``: the debate ended before n objections, by ``stop``,
+  ``n="auto"`` or ``budget_tokens``. The last score counts.
 
 Model calls with a relaying Commander: 2i if the Critic is satisfied in round i, 2n + 1 if the
-debate stays unresolved, 2n + 2 with the tie-breaker. ``commander="llm"`` adds one call to every
-Scorer and Critic call.
+debate stays unresolved, 2n + 2 with the tie-breaker, 2i + 1 if it ends early after round i.
+``commander="llm"`` adds one call to every Scorer and Critic call.
 """
 
 from __future__ import annotations
@@ -28,6 +30,8 @@ from ..nodes.critic import critic
 from ..nodes.human import human
 from ..nodes.runtime.agent_runtime import AgentRuntime
 from ..nodes.runtime.bound_judge import Models
+from ..nodes.runtime.stops import EarlyStop, early_stop_of_debate
+from ..nodes.runtime.verdicts import Decision, by_last_score, with_early_stop
 from ..nodes.scorer import scorer
 from ..nodes.tie_breaker import tie_breaker
 from ..state.citations import DEBATE
@@ -45,8 +49,9 @@ from .engine.options import Bound, DebateOptions
 
 def calls(settings: DebateSettings, _kind: TaskKind, _can: Can) -> CallsByRole:
     """Count one round if the Critic is satisfied at once, otherwise up to n objections."""
-    scorer = CallRange(1, settings.n + 1)
-    critic = CallRange(1, settings.n)
+    scorer = CallRange(1, settings.most_rounds + 1)
+    # A budget may not suffice for a round of criticism.
+    critic = CallRange(1 if settings.budget_tokens is None else 0, settings.most_rounds)
     return {
         "commander": scorer + critic if settings.commander == "llm" else exactly(0),
         "scorer": scorer,
@@ -58,6 +63,8 @@ def calls(settings: DebateSettings, _kind: TaskKind, _can: Can) -> CallsByRole:
 def impossible(settings: DebateSettings) -> set[str]:
     """Return the outcomes that the settings exclude: the other ways to end without agreement."""
     excluded = {"max_rounds", "tie_breaker", "human"} - {unresolved(settings)}
+    if not (settings.stop or settings.n == "auto" or settings.budget_tokens):
+        excluded |= {"early_end"}
     return excluded | {"context_full"} if settings.on_overflow == "error" else excluded
 
 
@@ -117,7 +124,9 @@ def after_scorer(state: JudgeState, settings: DebateSettings) -> str:
     """Route to the Critic while rounds are left, otherwise to the end that the settings choose."""
     if context_is_full(state):
         return "context_full"
-    return "another_round" if state["round"] < settings.n else unresolved(settings)
+    if state["round"] >= settings.most_rounds:
+        return unresolved(settings)
+    return "early_end" if early_stop(state, settings) else "another_round"
 
 
 def after_critic(state: JudgeState, _settings: DebateSettings) -> str:
@@ -127,12 +136,34 @@ def after_critic(state: JudgeState, _settings: DebateSettings) -> str:
     return "no_issue" if critic_is_satisfied(state) else "objection"
 
 
+def early_stop(state: JudgeState, settings: DebateSettings) -> EarlyStop | None:
+    """Return why the debate ends before its last round, or ``None``."""
+    if state["round"] >= settings.most_rounds:
+        return None
+    return early_stop_of_debate(settings, state["scores"], state["transcript"])
+
+
 def stop_reason(state: JudgeState, settings: DebateSettings) -> StopReason:
-    """Return why the debate ended: no issue is left, or n objections were unresolved."""
+    """Return why the debate ended: no issue is left, it ended early, or n objections."""
     # The verdict treats a full context like the last round, with a warning of its own.
     if context_is_full(state):
         return "max_rounds"
-    return "no_issue" if critic_is_satisfied(state) else unresolved(settings)
+    if critic_is_satisfied(state):
+        return "no_issue"
+    early = early_stop(state, settings)
+    return early.reason if early else unresolved(settings)
+
+
+def decide(state: JudgeState, settings: DebateSettings) -> Decision:
+    """Decide by the last score, or by the agent or human that settles an unresolved debate."""
+    decision = by_last_score(protocol.role_kinds)(state, settings)
+    ended = not critic_is_satisfied(state) and not context_is_full(state)
+    return with_early_stop(
+        decision,
+        early_stop(state, settings) if ended else None,
+        state["transcript"],
+        settings.budget_tokens,
+    )
 
 
 def context_is_full(state: JudgeState) -> bool:
@@ -175,10 +206,10 @@ def wire(graph: ProtocolGraph[DebateSettings]) -> ProtocolGraph[DebateSettings]:
     graph.agent("critic", within_context(critic))
     graph.agent("tie_breaker", within_context(tie_breaker), then="conclude")
     graph.agent("human", human, then="conclude")
-    graph.end(stop_reason)
+    graph.end(stop_reason, decide)
     speakers = {"scorer_speaks": "scorer", "critic_speaks": "critic", "context_full": "conclude"}
     graph.route("commander", after_commander, speakers)
-    over = dict.fromkeys(("max_rounds", "context_full"), "conclude")
+    over = dict.fromkeys(("max_rounds", "early_end", "context_full"), "conclude")
     decides = {"tie_breaker": "tie_breaker", "human": "human"}
     graph.route("scorer", after_scorer, {"another_round": "commander", **over, **decides})
     answers = {"objection": "commander", "no_issue": "conclude", "context_full": "conclude"}

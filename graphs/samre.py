@@ -5,21 +5,28 @@
                     +------------+ another_round                     +------------no_jury------------+
                     +-summarizer-+ another_round_from_summary (memory="summary")
 
+With ``stop="decided"``, the jurors vote one after the other, until their votes decide::
+
+    mean_scores --jury_in_turn--> juror -> next_juror --next_vote--> juror
+                                           next_juror --decided--> conclude
+
 In each round, the judge gives both sides a total of 6 to 120, and feedback. The mean totals are the
 verdict's scores. The answer with more of the jury's votes wins. If the votes are equal, the answer
 with the higher mean wins. If the means are equal too, the result is a tie.
 
 Stop reasons: ``agreement`` (two successive rounds favour the same side; a tied round favours none),
-``max_rounds``.
+``max_rounds``; with the settings of that name ``stable``, ``predicted`` and ``budget``; ``decided``
+if some jurors were not asked.
 
-Model calls: 3R + jurors, where R is the number of rounds (2 to 4 by default). ``memory="summary"``
-adds one after each round except the last.
+Model calls: 3R + jurors, where R is the number of rounds (2 to 4 by default, from 1 with
+``stop="predicted"`` or ``budget_tokens``). ``memory="summary"`` adds one after each round except
+the last. ``stop="decided"`` asks at least half of the jurors.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, Unpack
+from typing import Any, Unpack
 
 from ..nodes.advocate import lone_advocate
 from ..nodes.court_summarizer import summarizer
@@ -27,38 +34,48 @@ from ..nodes.courtroom_judge import judge_of_round, points_by_round
 from ..nodes.juror import backgrounds_of, juror
 from ..nodes.runtime.agent_runtime import AgentRuntime
 from ..nodes.runtime.bound_judge import Models
-from ..nodes.runtime.courtroom import SIDES
-from ..nodes.runtime.verdicts import Decision, nearest
+from ..nodes.runtime.courtroom import HIGHEST, HIGHEST_TOTAL, LOWEST, LOWEST_TOTAL, SIDES
+from ..nodes.runtime.stops import EarlyStop, early_stop_of_hearing, jury_is_decided
+from ..nodes.runtime.verdicts import Decision, nearest, with_early_stop
 from ..state.aggregation import winner_by_mean
 from ..state.citations import COURTROOM
 from ..state.graph_state import JudgeState
 from ..state.protocols import CallRange, CallsByRole, Can, Protocol, Replay, exactly
 from ..state.settings import SamreSettings
 from ..state.tasks import TaskKind
-from ..state.transcript import Score
-from ..state.verdict import winner_of
+from ..state.transcript import Score, Turn
+from ..state.verdict import StopReason, winner_of
 from .engine.base import FanOut, ProtocolGraph, each
 from .engine.options import Bound, SamreOptions
 
 
 def calls(settings: SamreSettings, _kind: TaskKind, _can: Can) -> CallsByRole:
     """Count at least two rounds, at most all of them, then the jury."""
-    rounds = CallRange(min(2, settings.max_rounds), settings.max_rounds)
+    may_end_at_once = "predicted" in settings.stop or settings.budget_tokens is not None
+    rounds = CallRange(min(1 if may_end_at_once else 2, settings.max_rounds), settings.max_rounds)
+    # Half of the jurors decide if the mean scores agree with them.
+    in_turn = CallRange((settings.jurors + 1) // 2, settings.jurors)
     # No round reads a summary of the last one.
     between = CallRange(rounds.least - 1, rounds.most - 1)
     return {
         "advocate": rounds * 2,
         "judge": rounds,
-        "juror": exactly(settings.jurors),
+        "juror": in_turn if "decided" in settings.stop else exactly(settings.jurors),
         "summarizer": between if settings.memory == "summary" else exactly(0),
     }
 
 
 def impossible(settings: SamreSettings) -> set[str]:
     """Return the outcomes that the settings exclude: a jury or none, a summary or none."""
-    excluded = {"no_jury" if settings.jurors else "jury"}
+    in_turn = {"jury_in_turn", "in_turn", "next_vote", "decided"}
+    at_once = {"jury", "heard"}
+    excluded = {"no_jury"} if settings.jurors else {"jury", *in_turn}
+    excluded |= at_once if "decided" in settings.stop else in_turn
     if settings.max_rounds == 1:
-        return excluded | {"agreement", "another_round", "another_round_from_summary"}
+        never = {"agreement", "another_round", "another_round_from_summary", "early_end"}
+        return excluded | never
+    if not ({"stable", "predicted"} & {*settings.stop} or settings.budget_tokens):
+        excluded |= {"early_end"}
     full = settings.memory == "full"
     return excluded | {"another_round_from_summary" if full else "another_round"}
 
@@ -79,6 +96,7 @@ protocol = Protocol(
     replay=Replay(fixed=("backgrounds", "memory", "ballot")),
     score_gaps="by_round",
     impossible=impossible,
+    phases={"next_juror": {"juror": ["next_vote", "decided"]}},
 )
 
 
@@ -92,9 +110,25 @@ def rounds_agree(scores: Sequence[Score]) -> bool:
     return len(gaps) == 2 and gaps[0] * gaps[1] > 0
 
 
-def stop_reason(state: JudgeState, _settings: SamreSettings) -> Literal["agreement", "max_rounds"]:
+def early_stop(state: JudgeState, settings: SamreSettings) -> EarlyStop | None:
+    """Return why the rounds end before the last one without agreement, or ``None``."""
+    if rounds_agree(state["scores"]) or len(state["scores"]) >= settings.max_rounds:
+        return None
+    rounds = [turn for turn in state["transcript"] if turn["role"] != "juror"]
+    return early_stop_of_hearing(settings, state["scores"], rounds, HIGHEST_TOTAL - LOWEST_TOTAL)
+
+
+def end_of_rounds(state: JudgeState, settings: SamreSettings) -> StopReason:
     """Return why no further round follows."""
-    return "agreement" if rounds_agree(state["scores"]) else "max_rounds"
+    if rounds_agree(state["scores"]):
+        return "agreement"
+    early = early_stop(state, settings)
+    return early.reason if early else "max_rounds"
+
+
+def stop_reason(state: JudgeState, settings: SamreSettings) -> StopReason:
+    """Return why the hearing ended: the vote was decided, or no further round followed."""
+    return "decided" if unasked_jurors(state, settings) else end_of_rounds(state, settings)
 
 
 def advocates(_state: JudgeState, _settings: SamreSettings) -> list[str]:
@@ -107,6 +141,32 @@ def jurors(_state: JudgeState, settings: SamreSettings) -> list[str]:
     return list(backgrounds_of(settings))
 
 
+def unasked_jurors(state: JudgeState, settings: SamreSettings) -> list[str]:
+    """Return the jurors that have not voted, in order; their vote may be void."""
+    asked = {turn["agent"] for turn in state["transcript"] if turn["role"] == "juror"}
+    return [juror for juror in backgrounds_of(settings) if juror not in asked]
+
+
+async def next_juror(_state: JudgeState, _runtime: AgentRuntime[SamreSettings]) -> dict[str, Any]:
+    """Wait for a juror's vote; ``after_vote`` decides whether another one is asked."""
+    return {}
+
+
+def after_juror(_state: JudgeState, settings: SamreSettings) -> str:
+    """Return to the next juror if they are asked in turn."""
+    return "in_turn" if "decided" in settings.stop else "heard"
+
+
+def after_vote(state: JudgeState, settings: SamreSettings) -> str:
+    """Return whether the votes decide, or another juror is asked."""
+    outstanding = len(unasked_jurors(state, settings))
+    votes = [*votes_of(ballots(state)).values()]
+    widest = HIGHEST - LOWEST if settings.ballot == "score" else 1
+    w = winner_by_mean(mean_totals(state["scores"]))
+    decided = not outstanding or jury_is_decided(votes, outstanding, widest, w)
+    return "decided" if decided else "next_vote"
+
+
 def begin(_state: JudgeState, _settings: SamreSettings) -> str:
     """Route to the advocates without a condition."""
     return "begin_round"
@@ -114,14 +174,20 @@ def begin(_state: JudgeState, _settings: SamreSettings) -> str:
 
 def after_judge(state: JudgeState, settings: SamreSettings) -> str:
     """Return whether the rounds are over, or whether the next one begins with a summary."""
-    if rounds_agree(state["scores"]) or state["round"] >= settings.max_rounds:
-        return stop_reason(state, settings)
+    if rounds_agree(state["scores"]):
+        return "agreement"
+    if state["round"] >= settings.max_rounds:
+        return "max_rounds"
+    if early_stop(state, settings):
+        return "early_end"
     return "another_round" if settings.memory == "full" else "another_round_from_summary"
 
 
 def after_mean_scores(_state: JudgeState, settings: SamreSettings) -> str:
     """Route to the jury if there is one."""
-    return "jury" if settings.jurors else "no_jury"
+    if not settings.jurors:
+        return "no_jury"
+    return "jury_in_turn" if "decided" in settings.stop else "jury"
 
 
 async def mean_scores(state: JudgeState, _runtime: AgentRuntime[SamreSettings]) -> dict[str, Any]:
@@ -140,6 +206,29 @@ def mean_totals(scores: Sequence[Score]) -> list[float]:
     return [sum(side) / len(pairs) for side in zip(*pairs, strict=True)]
 
 
+def last_jurors(state: JudgeState) -> list[Turn]:
+    """Return each juror's latest turn: after an edited turn, the jury may have voted again."""
+    turns = state["transcript"]
+    return [*{turn["agent"]: turn for turn in turns if turn["role"] == "juror"}.values()]
+
+
+def ballots(state: JudgeState) -> list[Any]:
+    """Return the jurors' votes; a void vote is ``None``."""
+    return [juror["value"] for juror in last_jurors(state)]
+
+
+def votes_of(ballots: Sequence[Any]) -> dict[str, float]:
+    """Return the votes for each answer, or the sums of the jurors' scores.
+
+    >>> votes_of(["1", None, "1"]), votes_of([[18, 12], [10, 11]])
+    ({'1': 2, '2': 0}, {'1': 28, '2': 23})
+    """
+    # A void vote has the value None, so it counts for neither side.
+    if scored := [ballot for ballot in ballots if isinstance(ballot, list)]:
+        return {str(side): sum(pair[side - 1] for pair in scored) for side in SIDES}
+    return {str(side): ballots.count(str(side)) for side in SIDES}
+
+
 def decide(state: JudgeState, settings: SamreSettings) -> Decision:
     """Decide by the jury's votes, or by the higher mean without a jury or majority.
 
@@ -153,23 +242,27 @@ def decide(state: JudgeState, settings: SamreSettings) -> Decision:
     jury: dict[str, Any] = {"jury_winner": None, "votes": None}
     if settings.jurors:
         details["jurors"] = backgrounds_of(settings)
-        # Use each juror's latest turn: after an edited turn, the jury may have voted again.
-        jurors = [*{turn["agent"]: turn for turn in turns if turn["role"] == "juror"}.values()]
-        ballots = [juror["value"] for juror in jurors]
-        # A void vote has the value None, so it counts for neither side.
-        votes: dict[str, float] = {str(side): ballots.count(str(side)) for side in SIDES}
-        if scored := [ballot for ballot in ballots if isinstance(ballot, list)]:
-            votes = {str(side): sum(pair[side - 1] for pair in scored) for side in SIDES}
+        jurors = last_jurors(state)
+        given = ballots(state)
+        votes = votes_of(given)
         by_votes = winner_by_mean([*votes.values()])
-        jury = {"jury_winner": by_votes, "votes": votes, "void_votes": ballots.count(None)}
+        jury = {"jury_winner": by_votes, "votes": votes, "void_votes": given.count(None)}
         if by_votes != "tie":
             winner = by_votes
             preferred = [
-                winner_of(ballot) if isinstance(ballot, list) else ballot for ballot in ballots
+                winner_of(ballot) if isinstance(ballot, list) else ballot for ballot in given
             ]
             if winner in preferred:
                 turn = jurors[preferred.index(winner)]
-    return Decision(means, turn, winner, {**details, "w": by_means, "mean_scores": means, **jury})
+    if unasked := unasked_jurors(state, settings):
+        jury["not_asked"] = unasked
+    details |= {"w": by_means, "mean_scores": means, **jury}
+    return with_early_stop(
+        Decision(means, turn, winner, details),
+        early_stop(state, settings),
+        turns,
+        settings.budget_tokens,
+    )
 
 
 def build(
@@ -191,7 +284,8 @@ def build(
     graph.agent("judge", judge_of_round)
     graph.agent("summarizer", summarizer)
     graph.agent("mean_scores", mean_scores)
-    graph.agents("juror", juror, then="conclude")
+    graph.agents("juror", juror)
+    graph.agent("next_juror", next_juror)
     graph.end(stop_reason, decide)
     argue = each("advocate", advocates)
     graph.route("prepare", begin, {"begin_round": argue})
@@ -200,12 +294,14 @@ def build(
         "another_round_from_summary": "summarizer",
     }
     # Both outcomes lead to the jury. The means decide if the jury's votes are equal.
-    over = dict.fromkeys(("agreement", "max_rounds"), "mean_scores")
+    over = dict.fromkeys(("agreement", "max_rounds", "early_end"), "mean_scores")
     graph.route("judge", after_judge, {**again, **over})
     graph.route("summarizer", begin, {"begin_round": argue})
-    graph.route(
-        "mean_scores", after_mean_scores, {"jury": each("juror", jurors), "no_jury": "conclude"}
-    )
+    vote = each("juror", lambda state, settings: unasked_jurors(state, settings)[:1])
+    jury: dict[str, str | FanOut] = {"jury": each("juror", jurors), "jury_in_turn": vote}
+    graph.route("mean_scores", after_mean_scores, {**jury, "no_jury": "conclude"})
+    graph.route("juror", after_juror, {"heard": "conclude", "in_turn": "next_juror"})
+    graph.route("next_juror", after_vote, {"next_vote": vote, "decided": "conclude"})
     return graph
 
 

@@ -22,7 +22,7 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 from .errors import Fault, InputError
 from .redaction import redact
 
-_TYPE = re.compile(r"[\[(]|^(float|int|str)$")
+_TYPE = re.compile(r"[\[(]|^(float|int|str|constrained-int)$")
 
 _WORDS: Mapping[str, str] = {
     "missing": "is missing",

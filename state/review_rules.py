@@ -89,9 +89,9 @@ def _why(rule: Rule, verdict: Verdict, turns: Sequence[Turn], kind_of: KindOf) -
         return "every verdict is reviewed"
     if rule.name == "unresolved":
         stops = (verdict.stop_reason, *_all_of("stop_reasons", verdict.details))
-        return (
-            "the debate ended at its last round without agreement" if "max_rounds" in stops else ""
-        )
+        ends = {"max_rounds": "at its last round", "budget": "at its budget"}
+        where = next((ends[stop] for stop in ends if stop in stops), "")
+        return f"the debate ended {where} without agreement" if where else ""
     if rule.name == "orders_differ":
         differ = verdict.position_consistent is False
         return "the two orders of the answers have different winners" if differ else ""

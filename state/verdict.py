@@ -14,8 +14,19 @@ from .tasks import TaskKind
 from .transcript import Score, Usage
 
 Winner = Literal["1", "2", "tie"]
-StopReason = Literal["no_issue", "max_rounds", "tie_breaker", "human", "agreement", "complete"]
-"""Why a protocol ended; ``complete`` for protocols that always run to their end."""
+StopReason = Literal[
+    "no_issue",
+    "max_rounds",
+    "tie_breaker",
+    "human",
+    "agreement",
+    "budget",
+    "decided",
+    "stable",
+    "predicted",
+    "complete",
+]
+"""Why a protocol ended; ``complete`` if nothing was cut short."""
 
 
 class Verdict(BaseModel, Usage):

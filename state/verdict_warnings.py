@@ -50,6 +50,10 @@ INCONSISTENT = WarningKind("position inconsistency: {winners}", "the order of th
 NO_LOGPROBS = WarningKind(
     "{model} returns no token log-probabilities", "no token log-probabilities"
 )
+NO_TOKENS = WarningKind(
+    "a model reported no tokens, so budget_tokens did not count all calls",
+    "token budget that could not be checked",
+)
 ONE_REFEREE = WarningKind("there is only one referee: nobody to discuss with", "only one referee")
 NOT_TRIMMED = WarningKind(
     "fewer than three members voted, so no score was left out as the highest or the lowest",
@@ -97,6 +101,7 @@ KINDS = (
     NO_VOTE,
     INCONSISTENT,
     NO_LOGPROBS,
+    NO_TOKENS,
     ONE_REFEREE,
     NOT_TRIMMED,
     *HEALTH,

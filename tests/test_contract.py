@@ -24,7 +24,13 @@ from .source_tree import ROOT
 from .virtual_time import InFlight
 
 SETTINGS: dict[str, list[dict[str, Any]]] = {
-    "debate": [{}, {"n": 1}, {"n": 2, "tie_breaker": True}, {"n": 2, "commander": "llm"}],
+    "debate": [
+        {},
+        {"n": 1},
+        {"n": 2, "tie_breaker": True},
+        {"n": 2, "commander": "llm"},
+        {"n": "auto"},
+    ],
     "multiagent": [{}, {"n": 3, "tie_breaker": True, "commander": "llm"}],
     "chateval": [
         {},
@@ -39,6 +45,7 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {
         {},
         {"referees": 5, "position_calibration": False},
         {"roles": ["critic", "teacher"]},
+        {"referees": 5, "stop": "decided"},
     ],
     "geval": [
         {},
@@ -57,6 +64,8 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {
         {"jurors": 0},
         {"max_rounds": 3, "memory": "summary", "jurors": 2},
         {"max_rounds": 1},
+        {"stop": "decided", "ballot": "score"},
+        {"stop": ["decided"], "ballot": "score", "jurors": 4},
     ],
     "baseline": [{}],
     "calibrated": [

@@ -131,8 +131,8 @@ def test_an_optional_text_that_is_blank_is_left_out() -> None:
             {"loudness": 3},
             "^loudness is not a setting of debate; its settings are n, persona, .*, repair$",
         ),
-        ({"n": "many"}, "^n must be a whole number, got 'many'$"),
-        ({"n": 0}, "^n must be greater than or equal to 1, got 0$"),
+        ({"n": "many"}, "^n must be a whole number or 'auto', got 'many'$"),
+        ({"n": 0}, "^n must be greater than or equal to 1 or 'auto', got 0$"),
         ({"tie_breaker": "perhaps"}, "^tie_breaker must be true or false, got 'perhaps'$"),
         ({"models": 5}, "^models"),
         (

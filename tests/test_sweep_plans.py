@@ -69,7 +69,7 @@ BAD: list[tuple[dict[str, Any], Any, str]] = [
     ({"inner.n": [1, 2]}, {"inner": {"n": 3}}, VARIED_AND_SET),
     ({"length": {"short": {"n": 1}, "long": {"n": 4}}}, {"n": 3}, VARIED_AND_SET),
     ({"n": [1]}, {"geval": {"samples": 2}}, "settings are given for geval"),
-    ({"n": [1, 0]}, {}, r"^n=0: debate: n must be greater than or equal to 1, got 0"),
+    ({"n": [1, 0]}, {}, r"^n=0: debate: n must be greater than or equal to 1 or 'auto', got 0"),
     (
         {"protocol": ["debate", "geval"], "n": [1]},
         {},

@@ -35,7 +35,7 @@ HOLM = "adjusted by Holm's method over all tests of the score gap on this subjec
 
 Direction = Literal["wider", "smaller", "no significant difference"]
 
-_FEWEST_DEBATES = 10
+FEWEST_DEBATES = 10
 """The minimum number of debates for fitting two parameters.
 
 With fewer, there are also too few clusters for an interval.
@@ -313,7 +313,7 @@ def fit_prior(gaps: Floats) -> tuple[float, float] | None:
     from scipy.stats import beta as beta_distribution
 
     lasted = ~np.isnan(gaps)
-    if lasted.any(axis=1).sum() < _FEWEST_DEBATES:
+    if lasted.any(axis=1).sum() < FEWEST_DEBATES:
         return None
     values = gaps[lasted]
     growths = growths_of(gaps)[lasted]

@@ -197,7 +197,7 @@ def _fields(settings: type[Settings], without: Collection[str] = ()) -> Iterator
     for name, field in settings.model_fields.items():
         default = field.get_default(call_default_factory=True)
         if isinstance(default, tuple):
-            default = ",".join(default)
+            default = ",".join(map(str, default))
         elif isinstance(default, bool):
             default = str(default).lower()
         if name not in without:

@@ -13,7 +13,7 @@ from typing import Any, Literal, NewType, TypeAlias, TypedDict
 
 from ...nodes.runtime.bound_judge import Model, Models
 from ...state.settings import Role, SettingsT
-from ...state.settings.protocol_settings import Persona
+from ...state.settings.protocol_settings import Persona, StopRule
 from ...state.settings.wrapper_settings import Reason
 from .registry import AnyGraph
 
@@ -94,13 +94,18 @@ class ChatEvalOptions(CommonOptions, total=False):
 class DebateOptions(CommonOptions, total=False):
     """The settings of ``debate`` and ``multiagent``."""
 
-    n: int
+    n: int | Literal["auto"]
     persona: Persona | OwnText
     tie_breaker: bool
     on_unresolved: Literal["last", "tie_breaker", "human"]
     commander: Literal["relay", "llm"]
     termination: Literal["declared", "substring"]
     on_overflow: Literal["last", "error"]
+    stop: StopRule | Sequence[StopRule]
+    eps: float
+    budget_tokens: int | None
+    risk: float
+    prior: str | Sequence[float]
 
 
 class EnsembleOptions(CommonOptions, total=False):
@@ -112,6 +117,7 @@ class EnsembleOptions(CommonOptions, total=False):
     quorum: Literal["majority", "all"] | int
     combine: Literal["mean", "median", "trimmed", "geometric_median", "majority", "weighted"]
     weights: Mapping[str, float] | None
+    stop: StopRule | Sequence[StopRule]
 
 
 class FairEvalOptions(CommonOptions, total=False):
@@ -164,6 +170,11 @@ class SamreOptions(CommonOptions, total=False):
     backgrounds: str | Sequence[str]
     ballot: Literal["vote", "score"]
     memory: Literal["full", "summary"]
+    stop: StopRule | Sequence[StopRule]
+    eps: float
+    risk: float
+    prior: str | Sequence[float]
+    budget_tokens: int | None
 
 
 class SingleOptions(CommonOptions, total=False):

@@ -92,6 +92,8 @@ def escalation_reason(verdict: Verdict, settings: CascadeSettings) -> str | None
     words: dict[Reason, str] = {}
     if verdict.stop_reason == "max_rounds":
         words["unresolved"] = f"{judge} ended at its last round"
+    elif verdict.stop_reason == "budget":
+        words["unresolved"] = f"{judge} ended without agreement, because its budget was spent"
     if verdict.position_consistent is False:
         words["inconsistent"] = f"{judge} has another winner with the answers swapped"
     if gap < settings.gap:

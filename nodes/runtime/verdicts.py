@@ -13,7 +13,7 @@ Nothing here calls a model.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from ...state.aggregation import (
@@ -33,10 +33,11 @@ from ...state.settings import EnsembleSettings, PositionSettings, Settings
 from ...state.tasks import TEXTS, TaskKind, parse_task
 from ...state.transcript import RoleKind, Score, Turn, usage_of_turns
 from ...state.verdict import StopReason, Verdict, Winner
-from ...state.verdict_warnings import NO_VOTE, NOT_TRIMMED, repeated_words
+from ...state.verdict_warnings import NO_TOKENS, NO_VOTE, NOT_TRIMMED, repeated_words
 from ..common.server_rules import check_media, check_size
 from ..replies.shown import verdict_warnings
 from .agent_runtime import AgentRuntime
+from .stops import EarlyStop, tokens_are_unknown
 
 
 def number_of_orders(settings: Settings, kind: TaskKind) -> int:
@@ -161,6 +162,15 @@ def by_last_score(role_kinds: Mapping[str, RoleKind]) -> Decide:
         return Decision(final, nearest(scoring, final), details=state["details"])
 
     return decide
+
+
+def with_early_stop(
+    decision: Decision, stop: EarlyStop | None, turns: Sequence[Turn], budget: int | None
+) -> Decision:
+    """Add to a decision why the debate ended early, and whether its budget could not be checked."""
+    details = {**decision.details, "stopped": stop.words} if stop else decision.details
+    warned = [NO_TOKENS.of()] if budget is not None and tokens_are_unknown(turns) else []
+    return replace(decision, details=details, warnings=[*decision.warnings, *warned])
 
 
 def nearest(turns: Iterable[Turn], final: Score) -> Turn | None:

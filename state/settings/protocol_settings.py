@@ -6,7 +6,7 @@ protocols.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, get_args
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
@@ -27,6 +27,40 @@ PersonaOrText = Annotated[
 ]
 Fallback = Literal["last", "tie_breaker", "human"]
 
+StopRule = Literal["decided", "stable", "predicted"]
+"""The rules that end a vote or a debate early; each protocol knows some of them."""
+
+Tokens = Annotated[int, Field(ge=1)]
+Risk = Annotated[float, Field(gt=0, lt=1)]
+
+
+_LISTED = BeforeValidator(parts(","), json_schema_input_type=list[StopRule])
+_TYPED_STOPS = TypedAs("StopRule | Sequence[StopRule]")
+StopsOfPanel = Annotated[tuple[Literal["decided"], ...], _LISTED, _TYPED_STOPS]
+StopsOfDebate = Annotated[tuple[Literal["stable"], ...], _LISTED, _TYPED_STOPS]
+StopsOfCourt = Annotated[tuple[StopRule, ...], _LISTED, _TYPED_STOPS]
+
+Prior = Annotated[
+    tuple[
+        Annotated[float, Field(gt=0, allow_inf_nan=False)],
+        Annotated[float, Field(gt=0, allow_inf_nan=False)],
+    ],
+    BeforeValidator(parts(","), json_schema_input_type=list[float]),
+    TypedAs("str | Sequence[float]"),
+]
+
+
+def _refuse_unused(settings: Settings, names: Collection[str], needs: str) -> None:
+    """Refuse settings that have no effect without another one."""
+    fields = type(settings).model_fields
+    for name in names:
+        if getattr(settings, name) != fields[name].default:
+            raise ValueError(f"{name} has no effect without {needs}; leave it out, or add {needs}")
+
+
+MOST_AUTO_ROUNDS = 4
+"""The maximum number of rounds with ``n="auto"``: the best fixed number in Kim et al. 2024."""
+
 
 class DebateSettings(Settings):
     """Settings of DEBATE (Kim et al. 2024: section 2, Figure 2, appendices C, E.3).
@@ -37,8 +71,9 @@ class DebateSettings(Settings):
     'human'
     """
 
-    n: Rounds = 4
-    """Maximum rounds of criticism."""
+    n: Rounds | Literal["auto"] = 4
+    """Maximum rounds of criticism; `auto`: up to 4, and the debate ends before a round that has a
+    chance below `risk` to change the score."""
     persona: PersonaOrText = Field(
         default="strict", examples=["You are a nurse who looks for harm."]
     )
@@ -57,6 +92,34 @@ class DebateSettings(Settings):
     on_overflow: Literal["last", "error"] = "error"
     """If the debate no longer fits into a model's context: `last`: the last score stands, with a
     warning; `error`: there is no verdict."""
+    stop: StopsOfDebate = ()
+    """Further rules that end the debate: `stable` (no score changed by more than `eps` in two
+    rounds)."""
+    eps: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    """With `stop=stable`, the largest change of a score that counts as none."""
+    budget_tokens: Tokens | None = None
+    """The debate ends before the round that would exceed this number of tokens."""
+    risk: Risk = 0.1
+    """With `n=auto`, the chance that another round changes the score, below which the debate
+    ends."""
+    prior: Prior = (1.0, 1.0)
+    """With `n=auto`, alpha and beta of the chance that a round changes the score, such as those
+    fitted to earlier debates; 1 and 1 assume nothing."""
+
+    newer: ClassVar[frozenset[str]] = frozenset({"stop", "eps", "budget_tokens", "risk", "prior"})
+
+    @model_validator(mode="after")
+    def _stops_are_used(self) -> Self:
+        if "stable" not in self.stop:
+            _refuse_unused(self, ["eps"], "stop=stable")
+        if self.n != "auto":
+            _refuse_unused(self, ["risk", "prior"], "n=auto")
+        return self
+
+    @property
+    def most_rounds(self) -> int:
+        """The maximum number of rounds."""
+        return MOST_AUTO_ROUNDS if self.n == "auto" else self.n
 
     @field_validator("persona", mode="before")
     @classmethod
@@ -263,7 +326,27 @@ class EnsembleSettings(RefereeSettings):
     ) = None
     """With `combine=weighted`, the weight of each referee by name, such as `referee_1`."""
 
-    newer: ClassVar[frozenset[str]] = frozenset({"combine", "weights"})
+    stop: StopsOfPanel = ()
+    """`decided`: the referees are asked one after the other, until no outstanding vote can change
+    the winner."""
+
+    newer: ClassVar[frozenset[str]] = frozenset({"combine", "weights", "stop"})
+
+    @model_validator(mode="after")
+    def _can_be_decided(self) -> Self:
+        if "decided" not in self.stop:
+            return self
+        if self.quorum == "all":
+            raise ValueError(
+                "stop=decided leaves members unasked, and quorum=all needs the vote of each; "
+                "give one of them"
+            )
+        if self.combine == "geometric_median":
+            raise ValueError(
+                "stop=decided cannot tell when combine=geometric_median is decided; "
+                "use another rule, such as combine=median"
+            )
+        return self
 
     @field_validator("quorum", mode="before")
     @classmethod
@@ -422,3 +505,30 @@ class SamreSettings(Settings):
     count."""
     memory: Literal["full", "summary"] = "full"
     """The memory of earlier rounds: all words (`full`), or a summary of 50 words (`summary`)."""
+    stop: StopsOfCourt = ()
+    """Further rules that end a part of the hearing: `decided` (jurors vote one after the other,
+    until no outstanding vote can change the winner), `stable` (no total changed by more than `eps`
+    in two rounds), `predicted` (another round changes the winner with a chance below `risk`)."""
+    eps: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    """With `stop=stable`, the largest change of a total that counts as none."""
+    risk: Risk = 0.1
+    """With `stop=predicted`, the chance that another round changes the winner, below which the
+    rounds end."""
+    prior: Prior = (1.0, 1.0)
+    """With `stop=predicted`, alpha and beta of the gap's distribution, such as those that a report
+    fits to earlier debates; 1 and 1 are the paper's."""
+    budget_tokens: Tokens | None = None
+    """The rounds end before the one that would exceed this number of tokens; the jury votes
+    afterwards."""
+
+    newer: ClassVar[frozenset[str]] = frozenset({"stop", "eps", "risk", "prior", "budget_tokens"})
+
+    @model_validator(mode="after")
+    def _stops_are_used(self) -> Self:
+        if "stable" not in self.stop:
+            _refuse_unused(self, ["eps"], "stop=stable")
+        if "predicted" not in self.stop:
+            _refuse_unused(self, ["risk", "prior"], "stop=predicted")
+        if "decided" in self.stop and not self.jurors:
+            raise ValueError("stop=decided asks jurors in turn, but jurors=0; give one of them")
+        return self

@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 
 import pytest
+from jurygraph.nodes.common.delimiters import fenced_sections
 from jurygraph.nodes.runtime.prompt_context import Prompts
 from jurygraph.nodes.runtime.prompt_variables import given_to
 from jurygraph.state import UsageError
@@ -97,6 +98,18 @@ def test_the_recipe_in_the_docs_names_templates_with_placeholders_that_they_have
     assert checked == {
         *("question", "answer_1", "answer_2", "role", "title", "source", "candidate", "content")
     }
+
+
+def test_fences_in_the_middle_of_a_line_are_found_and_known_to_readers(tmp_path: Path) -> None:
+    text = (
+        'Is {{ fence("candidate", candidate) }}{{ fence("source", source) }} right?\n'
+        "{% block role %}Be {{ fence('criteria', 'kind') }}!{% endblock %}"
+    )
+    folder = write(tmp_path, {"shared/score_task": text})
+    shown = Prompts.load(str(folder)).instruction("shared/score_task", candidate="A.", source="B.")
+    assert [section.text for section in fenced_sections(shown.text)] == ["A.", "B.", "kind"]
+    assert [section.text for section in fenced_sections(shown.role)] == ["kind"]
+    assert shown.request.endswith("right?")
 
 
 REFUSED = {

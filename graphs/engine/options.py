@@ -55,6 +55,8 @@ class CommonOptions(TypedDict, total=False):
     structured: Literal["auto", "off"]
     prompts: str | None
     layout: Literal["shared_prefix", "papers"]
+    fences: Literal["on", "off"]
+    trusted_texts: bool
     temperature: float | None
     max_tokens: int | None
     repair: int

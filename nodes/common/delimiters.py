@@ -66,6 +66,34 @@ def fenced_sections(prompt: str) -> list[Section]:
     return [Section(m["label"], m["text"]) for m in _SECTION.finditer(prompt)]
 
 
+_INTRODUCED = frozenset(
+    (
+        *("source", "question", "context", "fact", "reference"),
+        *("candidate", "answer 1", "answer 2", "criteria", "steps"),
+    )
+)
+"""The labels of texts that the words in front of the fence name as well."""
+
+
+def without_fences(prompt: str) -> str:
+    """Return a prompt with bare texts, for the setting ``fences=off``.
+
+    Agents' words and other texts that only their fence names get its label as a heading.
+
+    >>> print(without_fences("Rate:\\n" + fence("candidate", "A.") + "\\n" + fence("critic, round 1", "B.")))
+    Rate:
+    A.
+    critic, round 1:
+    B.
+    """
+
+    def bare(match: re.Match[str]) -> str:
+        label = match["label"]
+        return match["text"] if label in _INTRODUCED else f"{label}:\n{match['text']}"
+
+    return _SECTION.sub(bare, prompt)
+
+
 def texts_by_speaker(prompt: str) -> list[tuple[str, str]]:
     """Return the outermost fenced texts of a prompt, each after its speaker (``Section.speaker``).
 

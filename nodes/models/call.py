@@ -34,6 +34,8 @@ class Call:
         repeated: the ends of the parts of the user's first message that later calls repeat from the
             beginning. They are marked for providers that cache only marked text
             (``capabilities.py``), and are not part of the fingerprint.
+        fenced: the messages with fences, if ``messages`` have none (``fences=off``). From them,
+            readers know the texts that the agent was shown, and the offline judge its task.
     """
 
     model: LoadedModel
@@ -42,6 +44,12 @@ class Call:
     metadata: Mapping[str, Any]
     parameters: Mapping[str, Any] = field(default_factory=dict)
     repeated: tuple[int, ...] = ()
+    fenced: Sequence[BaseMessage] = ()
+
+    @property
+    def marked(self) -> Sequence[BaseMessage]:
+        """The messages with fences."""
+        return self.fenced or self.messages
 
 
 @dataclass(frozen=True)

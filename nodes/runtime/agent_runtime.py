@@ -34,6 +34,7 @@ from ..models.call import Call, Reply
 from ..models.capabilities import text_block, with_text
 from ..models.loaded_model import LoadedModel
 from ..models.send import draw_samples, invalidate, send
+from ..offline import OfflineJudge
 from ..replies import LONGEST_READ_WHOLE, Shown
 from ..replies.own_words import without_reasoning
 from .output_schemas import OutputSchema, TextSchema, Value
@@ -155,7 +156,7 @@ class AgentRuntime(Generic[SettingsT]):
             ModelCallError: the provider refused the call, or it failed permanently.
         """
         model = self.model_of(question.role, question.agent)
-        call = self._call(question, model, self._messages(question, model))
+        call = self._first_call(question, model)
         try:
             reply = await send(call)
         except ModelCallError:
@@ -189,13 +190,11 @@ class AgentRuntime(Generic[SettingsT]):
         temperature = next(degree for degree in given if degree is not None)
         question = replace(question, parameters={**question.parameters, "temperature": temperature})
         try:
-            sampled = await draw_samples(
-                self._call(question, model, self._messages(question, model)), size
-            )
+            sampled = await draw_samples(self._first_call(question, model), size)
         except ModelCallError:
             self._spoken.question = question
             raise
-        form = _knowing(question, _prompt_of(sampled[0][0]))
+        form = _knowing(question, sampled[0][0])
         turns = []
         for _, reply in sampled:
             try:
@@ -298,8 +297,7 @@ class AgentRuntime(Generic[SettingsT]):
         calls = [call]
         replies = [reply]
         cut_off = False
-        prompt = _prompt_of(call)
-        form = _knowing(question, prompt)
+        form = _knowing(question, call)
         while True:
             try:
                 content, value = await _read(form, replies[-1])
@@ -329,7 +327,7 @@ class AgentRuntime(Generic[SettingsT]):
             else:
                 turn = self._turn(id, question, replies, content, value, model.label)
                 self.publish_turn(turn)
-                warnings = _warnings(question, prompt, content, calls, replies)
+                warnings = _warnings(question, content, calls, replies)
                 return Answer(turn, (*model.warnings.values(), *warnings), replies[-1].tokens)
 
     def _turn(
@@ -358,6 +356,14 @@ class AgentRuntime(Generic[SettingsT]):
         if order is not None:
             turn["order"] = order
         return turn
+
+    def _first_call(self, question: Question, model: LoadedModel) -> Call:
+        messages = self._messages(question, model)
+        # The offline judge is not a language model: it finds its texts by their fences.
+        if self.settings.fences == "on" or isinstance(model.chat, OfflineJudge):
+            return self._call(question, model, messages)
+        bare = replace(question, prompt=question.prompt.without_fences())
+        return replace(self._call(bare, model, self._messages(bare, model)), fenced=messages)
 
     def _call(
         self,
@@ -409,13 +415,14 @@ def without_models(transcript: Sequence[Turn]) -> AgentRuntime[Settings]:
     )
 
 
-def _prompt_of(call: Call) -> str:
-    return "\n".join(message.text for message in call.messages)
+def _text_of(messages: Sequence[BaseMessage]) -> str:
+    return "\n".join(message.text for message in messages)
 
 
-def _knowing(question: Question, prompt: str) -> OutputSchema:
+def _knowing(question: Question, call: Call) -> OutputSchema:
     """Return the form with the texts that the agent was shown, which are not values if repeated."""
-    return replace(question.form, shown=Shown.in_prompt(prompt, question.agent))
+    shown = Shown.in_prompt(_text_of(call.marked), question.agent)
+    return replace(question.form, shown=shown)
 
 
 async def _read(form: OutputSchema, reply: Reply) -> tuple[str, Value]:
@@ -457,7 +464,7 @@ def _is_half_a_speech(form: OutputSchema, reply: Reply) -> bool:
 
 
 def _warnings(
-    question: Question, prompt: str, content: str, calls: Sequence[Call], replies: Sequence[Reply]
+    question: Question, content: str, calls: Sequence[Call], replies: Sequence[Reply]
 ) -> Iterator[str]:
     """Yield the warnings about an agent's turn, given its calls and their replies."""
     who = question.who
@@ -465,7 +472,7 @@ def _warnings(
         yield ASKED_AGAIN.of(who, times=len(replies) - 1)
     if _is_half_a_speech(question.form, replies[-1]):
         yield SPEECH_CUT_OFF.of(who)
-    yield from copied_words(who, content, prompt)
+    yield from copied_words(who, content, _text_of(calls[0].marked))
     for call, reply in zip(calls, replies, strict=True):
         yield from _prompt_warning(who, call, reply)
 
@@ -479,7 +486,7 @@ def _prompt_warning(who: str, call: Call, reply: Reply) -> Iterator[str]:
     least = max(_LONG_PROMPT, counted * _MOST_CHARACTERS + 1)
     if counted and sum(len(message.text) for message in call.messages) >= least:
         # Several blanks may be one token.
-        sent = len(" ".join(_prompt_of(call).split()))
+        sent = len(" ".join(_text_of(call.messages).split()))
         if sent >= least:
             yield PROMPT_CUT.of(who, counted=counted, sent=sent)
 

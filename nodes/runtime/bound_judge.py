@@ -23,7 +23,7 @@ from pydantic import BaseModel
 from ...state.errors import UsageError
 from ...state.protocols import Protocol, exactly
 from ...state.redaction import HIDDEN, redact_all
-from ...state.settings import ModelSpec, Settings, SettingsT, resolve_settings
+from ...state.settings import Fences, ModelSpec, Settings, SettingsT, resolve_settings
 from ...state.settings.base_settings import explicitly_set
 from ...state.tasks import TaskKind
 from ...state.transcript import TurnIds
@@ -184,11 +184,15 @@ class BoundJudge(Generic[SettingsT]):
         # Key the runs by the identity of their context, which cannot change. Most runs have no
         # context and share one entry.
         self._runs: OrderedDict[int, PreparedRun[SettingsT]] = OrderedDict()
-        self._prompts: dict[str | None, Prompts] = {None: Prompts.bundled(record.templates)}
+        self._prompts: dict[tuple[str | None, Fences], Prompts] = {
+            (None, "on"): Prompts.bundled(record.templates)
+        }
         # Load the templates here if possible: a graph that is built inside a run must not read
         # files on the event loop.
-        if bound.prompts is not None and var_child_runnable_config.get() is None:
-            self._prompts[bound.prompts] = Prompts.load(bound.prompts, record.templates)
+        which = bound.prompts, bound.fences
+        if which != (None, "on") and var_child_runnable_config.get() is None:
+            self._prompts[which] = Prompts.load(bound.prompts, record.templates, bound.fences)
+        check_fences(bound)
         self._check_roles([*bound.models, *own])
 
     def settings(self, context: object) -> SettingsT:
@@ -206,7 +210,7 @@ class BoundJudge(Generic[SettingsT]):
 
         Raises:
             UsageError: settings that differ from those of the thread, or that a server's callers
-                may not choose.
+                may not choose; bare texts without a waiver, or on a server.
             InputError: settings that are incompatible.
         """
         run = self._runs.get(id(context))
@@ -218,6 +222,7 @@ class BoundJudge(Generic[SettingsT]):
                 # Check before anything that the settings name is looked up.
                 self.check_caller(in_force)
             run = PreparedRun(context, begun, in_force, resolve_settings(self.bound, in_force))
+            check_fences(run.settings, is_on_server())
             if type(in_force) is type(self.bound) and is_on_server():
                 self.check_calls(run.settings)
             self._runs[id(context)] = run
@@ -285,7 +290,7 @@ class BoundJudge(Generic[SettingsT]):
             UsageError: an unknown model, a missing key, or prompts that cannot be read or leave out
                 a text of the data.
         """
-        prompts = Prompts.load(self.bound.prompts, self.record.templates)
+        prompts = Prompts.load(self.bound.prompts, self.record.templates, self.bound.fences)
         prompts.check_shown(self.record.prompts, texts)
         for model in self.chosen().values():
             if isinstance(model, ModelSpec):
@@ -320,7 +325,7 @@ class BoundJudge(Generic[SettingsT]):
             for r, m in chosen.items()
         }
         models = {role: model for role, model in known.items() if model is not None}
-        prompts = self._prompts.get(run.settings.prompts)
+        prompts = self._prompts.get((run.settings.prompts, run.settings.fences))
         if prompts is None or len(models) < len(chosen):
             # Templates and clients read files, and LangGraph's server refuses blocking calls on the
             # event loop.
@@ -344,8 +349,8 @@ class BoundJudge(Generic[SettingsT]):
     def _load(
         self, settings: SettingsT, chosen: Mapping[str, ModelSpec | LoadedModel], loop: object
     ) -> tuple[Prompts, dict[str, LoadedModel]]:
-        self._prompts[settings.prompts] = prompts = Prompts.load(
-            settings.prompts, self.record.templates
+        self._prompts[settings.prompts, settings.fences] = prompts = Prompts.load(
+            settings.prompts, self.record.templates, settings.fences
         )
         models = {
             r: m if isinstance(m, LoadedModel) else resolver.load(m, loop)
@@ -365,6 +370,30 @@ class BoundJudge(Generic[SettingsT]):
                     f"{self.protocol} has no role {name!r}; "
                     f"its roles are {', '.join(self.roles)} (and * for all)"
                 )
+
+
+def check_fences(settings: Settings, on_server: bool = False) -> None:
+    """Check that bare texts are only judged if the caller vouches for them.
+
+    Args:
+        settings: the settings of a run.
+        on_server: whether the run is on a server, whose callers bring the texts.
+
+    Raises:
+        UsageError: ``fences=off`` without ``trusted_texts``, or on a server.
+    """
+    if settings.fences == "on":
+        return
+    if on_server:
+        raise UsageError(
+            f"{settings.called}: fences=off is not possible on a server, because its callers "
+            "bring the texts; leave fences on"
+        )
+    if not settings.trusted_texts:
+        raise UsageError(
+            f"{settings.called}: with fences=off, a text under judgement can give orders to the "
+            "judge; if you trust every text of your data, also set trusted_texts=true"
+        )
 
 
 def bound_agent(

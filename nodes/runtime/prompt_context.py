@@ -7,6 +7,8 @@ the user's own folder replaces it. The others stay.
 from __future__ import annotations
 
 import hashlib
+import re
+import secrets
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -23,7 +25,7 @@ from ...state.checked import did_you_mean
 from ...state.errors import UsageError
 from ...state.graph_state import JudgeState
 from ...state.media import Media
-from ...state.settings import PAPERS, Layout
+from ...state.settings import PAPERS, Fences, Layout
 from ...state.tasks import (
     TEXTS,
     CompareTask,
@@ -35,7 +37,7 @@ from ...state.tasks import (
     user_rubric,
 )
 from ...state.transcript import Turn
-from ..common.delimiters import fence
+from ..common.delimiters import fence, without_fences
 from ..common.sync_bridge import set_for_block
 from .output_schemas import OutputSchema, PairSchema, ScoreSchema, TextSchema, written_choices
 from .prompt_variables import (
@@ -199,6 +201,9 @@ def call_metadata(task: ScoreTask | CompareTask) -> dict[str, Any]:
 
 
 _HOME = Path(__file__).parents[1] / "prompts"
+UNFENCED = "unfenced"
+"""The folder of the templates that replace those that mention fences, for ``fences=off``."""
+_SETS = (f"{PAPERS}/", f"{UNFENCED}/")
 FILLED = 512
 """The number of rendered templates in the cache: a few for each running debate."""
 
@@ -246,6 +251,19 @@ class Prompt:
     repeated: tuple[int, ...] = ()
     media: Media = field(default_factory=dict)
 
+    def without_fences(self) -> Prompt:
+        """Return the prompt with bare texts (``fences=off``)."""
+        own = self.own
+        return Prompt(
+            self.system,
+            without_fences(self.shared),
+            without_fences(own)
+            if isinstance(own, str)
+            else Instruction(*(without_fences(part) for part in own)),
+            tuple(len(without_fences(self.shared[:end])) for end in self.repeated),
+            self.media,
+        )
+
     def messages(self, form: str, layout: Layout) -> tuple[str, str]:
         """Return the system message and the user message, which ends with the form of the reply.
 
@@ -287,7 +305,8 @@ class Prompts:
             autoescape=False,
             auto_reload=False,
         )
-        self._jinja.globals["fence"] = fence
+        # A fence is only found on lines of its own, which templates of others may not know.
+        self._jinja.globals["fence"] = _fence_in_a_line if self.replaced else fence
         # Agents of one debate share a task. ``typed``: 1 and 1.0 are equal, but written
         # differently.
         self._filled = lru_cache(maxsize=FILLED, typed=True)(self._fill)
@@ -308,25 +327,30 @@ class Prompts:
         return _BUNDLED if templates is None else _with_templates(templates)
 
     @classmethod
-    def load(cls, folder: str | None, templates: Path | None = None) -> Prompts:
+    def load(
+        cls, folder: str | None, templates: Path | None = None, fences: Fences = "on"
+    ) -> Prompts:
         """Return the templates; those of ``folder`` replace those of the same name. Blocking.
 
         Args:
             folder: the folder of the replacing templates, or ``papers``, the bundled set in our own
                 words that is closest to the papers' prompts; ``None`` replaces nothing.
             templates: as for ``bundled``.
+            fences: ``off`` takes the rules for agents that do not mention fences.
 
         Raises:
             UsageError: the folder does not exist, a file replaces nothing, a template cannot be
                 read, or a template uses an unknown placeholder or does not use an essential one.
         """
         base = cls.bundled(templates)
+        if fences == "off":
+            base = _unfenced(templates)
         if folder is None:
             return base
         place = _HOME / PAPERS if folder == PAPERS else Path(folder)
         own = _read(place)
-        # A copy of the bundled folder also contains the papers' set, which replaces nothing there.
-        own = {name: text for name, text in own.items() if not name.startswith(f"{PAPERS}/")}
+        # A copy of the bundled folder also contains these sets, which replace nothing there.
+        own = {name: text for name, text in own.items() if not name.startswith(_SETS)}
         unknown = sorted(own.keys() - base.sources.keys())
         # A folder without any template may have another purpose. Name only files that look like
         # templates.
@@ -456,13 +480,14 @@ class Prompts:
             # This does the same as ``template.render``, which copies the environment's globals more
             # slowly.
             context = template.new_context({**self._jinja.globals, **values}, shared=True)
-            text = self._jinja.concat(template.root_render_func(context)).strip()
+            text = _on_own_lines(self._jinja.concat(template.root_render_func(context)).strip())
         except jinja2.TemplateError as error:
             given = ", ".join(sorted(values))
             raise UsageError(f"template {name}.md: {error.message}; it is given {given}") from error
         if "role" not in template.blocks:
             return Instruction(text, "", text)
-        role = "".join(template.blocks["role"](template.new_context(values))).strip()
+        blocks = template.blocks["role"](template.new_context(values))
+        role = _on_own_lines("".join(blocks).strip())
         return Instruction(text, role, text.replace(role, "", 1).strip())
 
     def _form(self, form: OutputSchema, *, structured: bool, alone: bool = False) -> str:
@@ -485,6 +510,22 @@ class Prompts:
             return self._jinja.get_template(name)
         except jinja2.TemplateSyntaxError as error:
             raise UsageError(f"template {name}.md, line {error.lineno}: {error.message}") from error
+
+
+# No text can contain this mark, because it is drawn anew in each process.
+_BREAK = f"\0{secrets.token_hex(8)}\0"
+_BREAKS_AT_LINE_ENDS = re.compile(rf"(?:(?<=\n)|^){_BREAK}|{_BREAK}(?=\n|$)")
+
+
+def _fence_in_a_line(label: str, text: str) -> str:
+    return f"{_BREAK}{fence(label, text)}{_BREAK}"
+
+
+def _on_own_lines(text: str) -> str:
+    """Put each fence of a rendered template on lines of its own."""
+    if _BREAK not in text:
+        return text
+    return _BREAKS_AT_LINE_ENDS.sub("", text).replace(_BREAK, "\n").strip()
 
 
 def _read(folder: Path) -> dict[str, str]:
@@ -537,8 +578,13 @@ def _with_templates(templates: Path) -> Prompts:
     return prompts
 
 
+@cache
+def _unfenced(templates: Path | None) -> Prompts:
+    return Prompts({**Prompts.bundled(templates).sources, **_read(_HOME / UNFENCED)})
+
+
 # Bundled templates need no sandbox, which would check each name whenever a template is rendered.
 _BUNDLED = Prompts(
-    {name: text for name, text in _read(_HOME).items() if not name.startswith(f"{PAPERS}/")},
+    {name: text for name, text in _read(_HOME).items() if not name.startswith(_SETS)},
     jinja2.Environment,
 )

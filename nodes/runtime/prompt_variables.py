@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from typing import NamedTuple
 
 import jinja2
@@ -175,7 +176,9 @@ def used_placeholders(environment: jinja2.Environment, source: str) -> frozenset
                 return None
             if name not in seen:
                 seen.add(name)
-                waiting.append(environment.loader.get_source(environment, name)[0])
+                # A template that does not exist is an error when it is rendered.
+                with suppress(jinja2.TemplateNotFound):
+                    waiting.append(environment.loader.get_source(environment, name)[0])
     return frozenset(used)
 
 

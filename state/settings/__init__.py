@@ -2,6 +2,7 @@
 
 from .base_settings import PAPERS as PAPERS
 from .base_settings import REPLY_LIMITS as REPLY_LIMITS
+from .base_settings import Fences as Fences
 from .base_settings import Layout as Layout
 from .base_settings import ModelName as ModelName
 from .base_settings import ModelSpec as ModelSpec

@@ -177,6 +177,9 @@ Samples = Annotated[int, Field(ge=1, le=1000)]
 Layout = Literal["shared_prefix", "papers"]
 """The place of the agent's role in a prompt."""
 
+Fences = Literal["on", "off"]
+"""Whether lines mark the texts in a prompt as data."""
+
 PAPERS = "papers"
 """The value of ``prompts`` for the bundled templates with the structure of the papers' prompts."""
 
@@ -210,7 +213,7 @@ class Settings(Checked):
 
     called: ClassVar[str] = "a protocol"
     part: ClassVar[str] = "setting"
-    newer: ClassVar[frozenset[str]] = frozenset()
+    newer: ClassVar[frozenset[str]] = frozenset({"fences", "trusted_texts"})
     """Settings that a run's signature leaves out at their default. They were added later, so the
     signatures of earlier runs do not name them."""
 
@@ -229,6 +232,11 @@ class Settings(Checked):
     """The place of an agent's role in the prompt: `shared_prefix`: after the text for all agents,
     so that providers' caches discount most of a prompt; `papers`: in the system message, as in the
     papers."""
+    fences: Fences = "on"
+    """`off`: texts stand in the prompt without the lines that mark them as data, as in the papers'
+    prompts. A text can then give orders to the judge, so this also needs `trusted_texts`."""
+    trusted_texts: bool = False
+    """You have read the texts under judgement, or trust their authors: allows `fences=off`."""
     temperature: float | None = Field(default=None, ge=0, le=2)
     """Sampling temperature; empty: the protocol's own, 0 unless it samples."""
     max_tokens: int | None = Field(

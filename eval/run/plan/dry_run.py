@@ -149,7 +149,7 @@ async def rehearse(
 
 async def ask_instead(call: Call, send: Send, stand_in: LoadedModel) -> Reply:
     """Call another model, without the parameters, which were written for the call's own model."""
-    return await send(replace(call, model=stand_in, parameters={}))
+    return await send(replace(call, model=stand_in, messages=call.marked, parameters={}))
 
 
 def with_reply_shape(call: Call, reply: Reply, *, objects: bool = True) -> Reply:

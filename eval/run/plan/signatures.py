@@ -19,6 +19,7 @@ from ....nodes.models.capabilities import is_limited_by_default
 from ....nodes.models.loaded_model import LoadedModel
 from ....nodes.models.model_chains import identity_of_name
 from ....nodes.offline import DISCLOSURE
+from ....nodes.runtime.bound_judge import BoundJudge
 from ....nodes.runtime.prompt_context import Prompts
 from ....state.aspects import ASPECTS, Aspect
 from ....state.redaction import redact_all
@@ -187,9 +188,13 @@ def _prompts_digest(graph: Graph) -> str:
         own, *inside = all_judges(bound_judge)
         for judge in (own, *(nested for nested in inside if nested.record.templates is not None)):
             named = f"{PAPERS}@" if judge.bound.prompts == PAPERS else ""
-            prompts = Prompts.load(judge.bound.prompts, judge.record.templates)
+            prompts = _prompts_of(judge)
             digests.append(f"{named}{prompts.digest(*judge.record.prompts)}")
     return "+".join(dict.fromkeys(digests)) or "-"
+
+
+def _prompts_of(judge: BoundJudge[Any]) -> Prompts:
+    return Prompts.load(judge.bound.prompts, judge.record.templates, judge.bound.fences)
 
 
 def _own_prompts(graphs: Mapping[str, Graph]) -> dict[str, list[dict[str, Any]]]:
@@ -201,7 +206,7 @@ def _own_prompts(graphs: Mapping[str, Graph]) -> dict[str, list[dict[str, Any]]]
     for name, graph in graphs.items():
         for bound_judge in judges_of(graph).values():
             for judge in all_judges(bound_judge):
-                prompts = Prompts.load(judge.bound.prompts, judge.record.templates)
+                prompts = _prompts_of(judge)
                 names = [
                     template
                     for template in sorted(prompts.replaced)

@@ -357,7 +357,7 @@ def names_of(dataset: Dataset) -> dict[str, str]:
 _ELSEWHERE = ("models", "prompts", "repair", "temperature", "max_tokens", "structured")
 """The settings that a replay does not take over: models, prompts, repairs, request parameters."""
 
-_FIXED = frozenset(["prompts", "layout", "temperature", "max_tokens", "structured"])
+_FIXED = frozenset(["prompts", "layout", "fences", "temperature", "max_tokens", "structured"])
 """The settings of every protocol that decide the prompts, and thus the replies."""
 
 

@@ -410,7 +410,7 @@ def test_the_placeholders_of_every_template_are_known(filled_in: dict[str, set[s
                 # A folder, though an empty one, so that no template has been filled in by an
                 # earlier test.
                 graph = find_protocol(name).build(structured=structured, **settings)
-                graph.bound_judge._prompts[None] = Prompts(dict(Prompts.bundled().sources))
+                graph.bound_judge._prompts[None, "on"] = Prompts(dict(Prompts.bundled().sources))
                 graph.compile().invoke({"task": EXAMPLES[kind]})
     for name, values in filled_in.items():
         assert values == set(given_to(name) or ()), name

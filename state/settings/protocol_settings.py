@@ -106,7 +106,7 @@ class DebateSettings(Settings):
     """With `n=auto`, alpha and beta of the chance that a round changes the score, such as those
     fitted to earlier debates; 1 and 1 assume nothing."""
 
-    newer: ClassVar[frozenset[str]] = Settings.newer | {"stop", "eps", "budget_tokens", "risk", "prior"}
+    newer: ClassVar[frozenset[str]] = frozenset({"stop", "eps", "budget_tokens", "risk", "prior"})
 
     @model_validator(mode="after")
     def _stops_are_used(self) -> Self:
@@ -330,7 +330,7 @@ class EnsembleSettings(RefereeSettings):
     """`decided`: the referees are asked one after the other, until no outstanding vote can change
     the winner."""
 
-    newer: ClassVar[frozenset[str]] = Settings.newer | {"combine", "weights", "stop"}
+    newer: ClassVar[frozenset[str]] = frozenset({"combine", "weights", "stop"})
 
     @model_validator(mode="after")
     def _can_be_decided(self) -> Self:
@@ -521,7 +521,7 @@ class SamreSettings(Settings):
     """The rounds end before the one that would exceed this number of tokens; the jury votes
     afterwards."""
 
-    newer: ClassVar[frozenset[str]] = Settings.newer | {"stop", "eps", "risk", "prior", "budget_tokens"}
+    newer: ClassVar[frozenset[str]] = frozenset({"stop", "eps", "risk", "prior", "budget_tokens"})
 
     @model_validator(mode="after")
     def _stops_are_used(self) -> Self:

@@ -119,7 +119,9 @@ def _settings(bound: Settings) -> dict[str, Any]:
     Models and prompts have parts of their own. Newer settings occur only if they were changed.
     """
     fields = type(bound).model_fields
-    unchanged = {name for name in bound.newer if getattr(bound, name) == fields[name].default}
+    # A class names its own newer settings only, and its base classes name theirs.
+    newer = {name for kind in type(bound).__mro__ for name in getattr(kind, "newer", ())}
+    unchanged = {name for name in newer if getattr(bound, name) == fields[name].default}
     without = {"models", "prompts", *unchanged}
     return bound.model_dump(mode="json", exclude=without, exclude_none=True)
 

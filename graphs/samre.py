@@ -5,6 +5,10 @@
                     +------------+ another_round                     +------------no_jury------------+
                     +-summarizer-+ another_round_from_summary (memory="summary")
 
+With ``backgrounds="auto"``, a planner first writes the jurors' backgrounds for the question::
+
+    prepare --backgrounds_open--> planner --begin_round--> advocate x 2
+
 With ``stop="decided"``, the jurors vote one after the other, until their votes decide::
 
     mean_scores --jury_in_turn--> juror -> next_juror --next_vote--> juror
@@ -20,7 +24,7 @@ if some jurors were not asked.
 
 Model calls: 3R + jurors, where R is the number of rounds (2 to 4 by default, from 1 with
 ``stop="predicted"`` or ``budget_tokens``). ``memory="summary"`` adds one after each round except
-the last. ``stop="decided"`` asks at least half of the jurors.
+the last. ``stop="decided"`` asks at least half of the jurors. ``backgrounds="auto"`` adds 1.
 """
 
 from __future__ import annotations
@@ -35,6 +39,7 @@ from ..nodes.juror import backgrounds_of, juror
 from ..nodes.runtime.agent_runtime import AgentRuntime
 from ..nodes.runtime.bound_judge import Models
 from ..nodes.runtime.courtroom import HIGHEST, HIGHEST_TOTAL, LOWEST, LOWEST_TOTAL, SIDES
+from ..nodes.runtime.personas import casting_of_jury
 from ..nodes.runtime.stops import EarlyStop, early_stop_of_hearing, jury_is_decided
 from ..nodes.runtime.verdicts import Decision, nearest, with_early_stop
 from ..state.aggregation import winner_by_mean
@@ -58,6 +63,7 @@ def calls(settings: SamreSettings, _kind: TaskKind, _can: Can) -> CallsByRole:
     # No round reads a summary of the last one.
     between = CallRange(rounds.least - 1, rounds.most - 1)
     return {
+        "planner": exactly(int(settings.writes_backgrounds)),
         "advocate": rounds * 2,
         "judge": rounds,
         "juror": in_turn if "decided" in settings.stop else exactly(settings.jurors),
@@ -70,6 +76,8 @@ def impossible(settings: SamreSettings) -> set[str]:
     in_turn = {"jury_in_turn", "in_turn", "next_vote", "decided"}
     at_once = {"jury", "heard"}
     excluded = {"no_jury"} if settings.jurors else {"jury", *in_turn}
+    if not settings.writes_backgrounds:
+        excluded |= {"backgrounds_open"}
     excluded |= at_once if "decided" in settings.stop else in_turn
     if settings.max_rounds == 1:
         never = {"agreement", "another_round", "another_round_from_summary", "early_end"}
@@ -86,11 +94,18 @@ protocol = Protocol(
     source="Optimal Architectures for Judging LLM Outputs Using LLMs, section 3.2",
     citation=COURTROOM,
     kinds=("compare",),
-    roles=("advocate", "judge", "juror", "summarizer"),
+    roles=("planner", "advocate", "judge", "juror", "summarizer"),
     settings=SamreSettings,
     prompts=("shared", "courtroom"),
+    further_prompts=lambda settings: ("casting", "jury") if settings.writes_backgrounds else (),
     calls=calls,
-    role_kinds={"advocate": "argues", "judge": "scores", "juror": "votes", "summarizer": "assists"},
+    role_kinds={
+        "planner": "plans",
+        "advocate": "argues",
+        "judge": "scores",
+        "juror": "votes",
+        "summarizer": "assists",
+    },
     may_end_unresolved=lambda _settings: True,
     agents=lambda settings: {"advocate": 2, "juror": settings.jurors},
     replay=Replay(fixed=("backgrounds", "memory", "ballot")),
@@ -172,6 +187,11 @@ def begin(_state: JudgeState, _settings: SamreSettings) -> str:
     return "begin_round"
 
 
+def after_prepare(_state: JudgeState, settings: SamreSettings) -> str:
+    """Route to the planner if it has to write the jurors' backgrounds."""
+    return "backgrounds_open" if settings.writes_backgrounds else "begin_round"
+
+
 def after_judge(state: JudgeState, settings: SamreSettings) -> str:
     """Return whether the rounds are over, or whether the next one begins with a summary."""
     if rounds_agree(state["scores"]):
@@ -241,7 +261,7 @@ def decide(state: JudgeState, settings: SamreSettings) -> Decision:
     details: dict[str, Any] = {**state["details"], "criteria": points_by_round(state)}
     jury: dict[str, Any] = {"jury_winner": None, "votes": None}
     if settings.jurors:
-        details["jurors"] = backgrounds_of(settings)
+        details["jurors"] = backgrounds_of(settings, state["details"].get("personas", ()))
         jurors = last_jurors(state)
         given = ballots(state)
         votes = votes_of(given)
@@ -280,6 +300,7 @@ def build(
     """
     graph = ProtocolGraph(protocol, SamreSettings, settings, models, fields)
     graph.begin()
+    graph.agent("planner", casting_of_jury)
     graph.agents("advocate", lone_advocate, then="judge")
     graph.agent("judge", judge_of_round)
     graph.agent("summarizer", summarizer)
@@ -288,7 +309,9 @@ def build(
     graph.agent("next_juror", next_juror)
     graph.end(stop_reason, decide)
     argue = each("advocate", advocates)
-    graph.route("prepare", begin, {"begin_round": argue})
+    start: dict[str, str | FanOut] = {"begin_round": argue}
+    graph.route("prepare", after_prepare, {**start, "backgrounds_open": "planner"})
+    graph.route("planner", begin, start)
     again: dict[str, str | FanOut] = {
         "another_round": argue,
         "another_round_from_summary": "summarizer",

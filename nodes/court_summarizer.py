@@ -12,10 +12,13 @@ from .runtime.courtroom import ask_in_court, totals_so_far
 
 
 def memory(state: JudgeState) -> list[Turn]:
-    """Return the remembered turns: all so far, or the latest summary and the turns after it."""
-    turns = state["transcript"]
-    summary = last_turn(state["transcript"], "summarizer")
-    return list(turns) if summary is None else turns[turns.index(summary) :]
+    """Return the remembered turns: all so far, or the latest summary and the turns after it.
+
+    The planner's list is not part of the debate, and a juror does not read other jurors' votes.
+    """
+    turns = [turn for turn in state["transcript"] if turn["role"] not in ("planner", "juror")]
+    summary = last_turn(turns, "summarizer")
+    return turns if summary is None else turns[turns.index(summary) :]
 
 
 async def summarizer(state: JudgeState, runtime: AgentRuntime[SamreSettings]) -> dict[str, Any]:

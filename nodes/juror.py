@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..state.errors import ReplyError
@@ -22,9 +23,16 @@ async def juror(state: AgentState, runtime: AgentRuntime[SamreSettings]) -> dict
     """
     settings = runtime.settings
     number = int(state["agent"].rpartition("_")[2])
-    background = backgrounds_of(settings)[state["agent"]]
-    given = {"number": number, "jurors": settings.jurors, "background": background}
-    own = runtime.prompts.instruction(f"courtroom/juror_{settings.ballot}", **given)
+    written = state["details"].get("personas", ())
+    background = backgrounds_of(settings, written)[state["agent"]]
+    given = {"number": number, "jurors": settings.jurors}
+    if settings.writes_backgrounds:
+        # A model wrote the description. It may contain words of the question, so it is data.
+        about = {"title": background, "description": written[number - 1]["description"]}
+        own = runtime.prompts.instruction(f"jury/{settings.ballot}", **given, **about)
+    else:
+        template = f"courtroom/juror_{settings.ballot}"
+        own = runtime.prompts.instruction(template, **given, background=background)
     form: OutputSchema = PairSchema(LOWEST, HIGHEST) if settings.ballot == "score" else VoteSchema()
     details = {"low": LOWEST, "high": HIGHEST, "background": background}
     try:
@@ -36,11 +44,19 @@ async def juror(state: AgentState, runtime: AgentRuntime[SamreSettings]) -> dict
         return {"transcript": [error.turn] if error.turn else [], "warnings": [void]}
 
 
-def backgrounds_of(settings: SamreSettings) -> dict[str, str]:
+def backgrounds_of(
+    settings: SamreSettings, written: Sequence[Mapping[str, str]] = ()
+) -> dict[str, str]:
     """Return each juror's background; more jurors than backgrounds repeat them from the first.
+
+    Args:
+        settings: the number of jurors, and their backgrounds.
+        written: the personas that ``backgrounds=auto`` wrote; their names are the backgrounds.
 
     >>> list(backgrounds_of(SamreSettings(jurors=2)))
     ['juror_1', 'juror_2']
     """
     given = settings.backgrounds
+    if settings.writes_backgrounds and written:
+        given = tuple(persona["name"] for persona in written)
     return {f"juror_{number + 1}": given[number % len(given)] for number in range(settings.jurors)}

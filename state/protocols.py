@@ -167,6 +167,8 @@ class Protocol(Generic[SettingsT]):
         roles: the roles that can have a model.
         settings: its settings class.
         prompts: the folders of the templates that it uses.
+        further_prompts: returns, from the settings, further folders of templates that only these
+            settings use. Other settings leave them out of the signature.
         calls: the minimum and maximum of model calls for a verdict, by role, without repairs.
         calls_once: calls that serve all verdicts of a run on one aspect, and are made with the
             first.
@@ -201,6 +203,7 @@ class Protocol(Generic[SettingsT]):
     settings: type[SettingsT]
     prompts: tuple[str, ...]
     calls: CountCalls[SettingsT]
+    further_prompts: Callable[[SettingsT], tuple[str, ...]] = lambda _settings: ()
     calls_once: CountCalls[SettingsT] = lambda _settings, _kind, _can: {}
     templates: Path | None = None
     role_kinds: Mapping[str, RoleKind] = field(default_factory=dict)
@@ -216,6 +219,10 @@ class Protocol(Generic[SettingsT]):
     impossible: Callable[[SettingsT], Collection[str]] = lambda _settings: ()
     ablations: tuple[Ablation, ...] = ()
     citation: Citation | None = None
+
+    def prompts_of(self, settings: SettingsT) -> tuple[str, ...]:
+        """Return the folders of the templates that a run with these settings uses."""
+        return (*self.prompts, *self.further_prompts(settings))
 
     @property
     def about(self) -> str:

@@ -386,6 +386,8 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("more", {"aggregate": "best"}),
     ("samre", {"memory": "summary", "jurors": 2}),
     ("samre", {"ballot": "score", "jurors": 2}),
+    ("samre", {"backgrounds": "auto", "jurors": 2}),
+    ("samre", {"backgrounds": "auto", "ballot": "score", "jurors": 2}),
 ]
 
 

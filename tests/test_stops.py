@@ -27,7 +27,7 @@ from langchain_core.messages import AIMessage
 from pydantic import ValidationError
 
 from .sample_data import COMPARE_TASK, SCORE_TASK
-from .test_courtroom import court, hold, jury, steps
+from .test_courtroom import court, hold, jury, prompts, spoken, steps
 
 # Members in turn
 
@@ -158,6 +158,9 @@ def test_jurors_vote_in_turn_until_they_decide(votes: str, w: str, asked: int) -
     assert steps(model, 2, 1, 2, 1, *[1] * asked)[4:] == [
         [f"juror_{n}"] for n in range(1, asked + 1)
     ]
+    # No juror reads the votes of others.
+    shown = [spoken(prompts(model, f"juror_{n}")[0]) for n in range(1, asked + 1)]
+    assert all(shown[0] == texts for texts in shown) and len(shown[0]) == 6
     assert verdict.winner == everybody.winner
     assert verdict.calls == 6 + asked
     assert verdict.stop_reason == ("decided" if asked < jurors else "agreement")

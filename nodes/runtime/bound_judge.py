@@ -291,7 +291,7 @@ class BoundJudge(Generic[SettingsT]):
                 a text of the data.
         """
         prompts = Prompts.load(self.bound.prompts, self.record.templates, self.bound.fences)
-        prompts.check_shown(self.record.prompts, texts)
+        prompts.check_shown(self.record.prompts_of(self.bound), texts)
         for model in self.chosen().values():
             if isinstance(model, ModelSpec):
                 resolver.check(model)

@@ -18,7 +18,7 @@ import yaml
 
 from ...state.errors import InputError, ReplyError, UsageError
 from ...state.graph_state import JudgeState
-from ...state.settings import RefereeSettings, Role
+from ...state.settings import RefereeSettings, Role, SamreSettings
 from ...state.settings.base_settings import explicitly_set
 from ...state.settings.protocol_settings import AUTO, GROUPS, ROLE_FILES, SAME, RefereeSettingsT
 from ...state.tasks import CompareTask, ScoreTask
@@ -192,23 +192,37 @@ async def casting(state: JudgeState, runtime: AgentRuntime[Any]) -> dict[str, An
     Shown: the question, or the source and the aspect, without the texts to judge, which it could
     favour.
     """
+    wanted = runtime.settings.referees
+    update, personas = await _cast(state, runtime, wanted, "casting/request")
+    roles = {
+        f"referee_{number}": persona["name"] for number, persona in enumerate(personas, start=1)
+    }
+    return {**update, "details": {"roles": roles, "personas": personas}}
+
+
+async def casting_of_jury(
+    state: JudgeState, runtime: AgentRuntime[SamreSettings]
+) -> dict[str, Any]:
+    """Ask the planner for as many backgrounds as there are jurors; shown as in ``casting``."""
+    update, personas = await _cast(state, runtime, runtime.settings.jurors, "jury/request")
+    return {**update, "details": {"personas": personas}}
+
+
+async def _cast(
+    state: JudgeState, runtime: AgentRuntime[Any], wanted: int, request: str
+) -> tuple[dict[str, Any], list[dict[str, str]]]:
     task = task_of(state)
     prompts = runtime.prompts
-    wanted = runtime.settings.referees
     if isinstance(task, CompareTask):
         material = prompts.render("casting/task", question=task.question, source="", aspect="")
     else:
         material = prompts.render(
             "casting/task", question="", source=task.source or "", aspect=task.aspect.name
         )
-    own = prompts.instruction("casting/request", wanted=wanted)
+    own = prompts.instruction(request, wanted=wanted)
     prompt = Prompt(system_text(prompts, alone=True), material, own)
     details = {**call_metadata(task), "wanted": wanted}
     answer = await runtime.ask(
         Question("planner", "planner", 0, prompt, PersonasSchema(wanted), details)
     )
-    personas = read_personas(answer.turn["content"], wanted)
-    roles = {
-        f"referee_{number}": persona["name"] for number, persona in enumerate(personas, start=1)
-    }
-    return {**answer.update, "details": {"roles": roles, "personas": personas}}
+    return answer.update, read_personas(answer.turn["content"], wanted)

@@ -23,6 +23,7 @@ _TASK_FORM = ("low", "high", "whole", "metric", "rubric")
 _ROUNDS = ("round", "rounds", "totals")
 _TEXTS_OF_SCORE = tuple(name for name in TEXTS if name in ScoreTask.model_fields)
 _JUROR = ("number", "jurors", "background")
+_WRITTEN_JUROR = ("number", "jurors", "title", "description")
 _ROLE = ("number", "title", "others", "question", "texts")
 
 _GIVEN: Mapping[str, Collection[str]] = {
@@ -79,6 +80,9 @@ _GIVEN: Mapping[str, Collection[str]] = {
     "geval/scorer": ("aspect",),
     "geval/system": (),
     "geval/task": ("aspect", "steps", "rubric", *_TEXTS_OF_SCORE),
+    "jury/request": ("wanted",),
+    "jury/score": _WRITTEN_JUROR,
+    "jury/vote": _WRITTEN_JUROR,
     "refine/material": ("source", "fact", "context", "aspect", "rubric"),
     "refine/system": (),
     "refine/writer": ("candidate", "objections"),
@@ -107,6 +111,8 @@ _ESSENTIAL: Mapping[str, Collection[str]] = {
     "courtroom/log": ("turns",),
     "debate/critic_own": ("persona",),
     "geval/task": ("candidate",),
+    "jury/score": ("description",),
+    "jury/vote": ("description",),
     "refine/writer": ("candidate", "objections"),
     "shared/compare_task": ("question", "answer_1", "answer_2"),
     "shared/log": ("turns",),

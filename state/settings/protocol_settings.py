@@ -499,7 +499,7 @@ class SamreSettings(Settings):
     """The number of jurors that vote; 0: the mean scores decide."""
     backgrounds: Backgrounds = Field(default=BACKGROUNDS, min_length=1)
     """The jurors' backgrounds in order, repeated from the start for more jurors (on a command line:
-    separated by semicolons)."""
+    separated by semicolons); `auto`: a model writes them for each question."""
     ballot: Literal["vote", "score"] = "vote"
     """`vote`: a juror names the better answer; `score`: it scores both from 1 to 20, and the sums
     count."""
@@ -523,12 +523,19 @@ class SamreSettings(Settings):
 
     newer: ClassVar[frozenset[str]] = frozenset({"stop", "eps", "risk", "prior", "budget_tokens"})
 
+    @property
+    def writes_backgrounds(self) -> bool:
+        """Whether a model writes the jurors' backgrounds for each question."""
+        return self.backgrounds == (AUTO,)
+
     @model_validator(mode="after")
     def _stops_are_used(self) -> Self:
         if "stable" not in self.stop:
             _refuse_unused(self, ["eps"], "stop=stable")
         if "predicted" not in self.stop:
             _refuse_unused(self, ["risk", "prior"], "stop=predicted")
+        if self.writes_backgrounds and not self.jurors:
+            raise ValueError("backgrounds=auto writes jurors, but jurors=0; give one of them")
         if "decided" in self.stop and not self.jurors:
             raise ValueError("stop=decided asks jurors in turn, but jurors=0; give one of them")
         return self

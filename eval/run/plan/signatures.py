@@ -191,7 +191,7 @@ def _prompts_digest(graph: Graph) -> str:
         for judge in (own, *(nested for nested in inside if nested.record.templates is not None)):
             named = f"{PAPERS}@" if judge.bound.prompts == PAPERS else ""
             prompts = _prompts_of(judge)
-            digests.append(f"{named}{prompts.digest(*judge.record.prompts)}")
+            digests.append(f"{named}{prompts.digest(*judge.record.prompts_of(judge.bound))}")
     return "+".join(dict.fromkeys(digests)) or "-"
 
 
@@ -212,10 +212,10 @@ def _own_prompts(graphs: Mapping[str, Graph]) -> dict[str, list[dict[str, Any]]]
                 names = [
                     template
                     for template in sorted(prompts.replaced)
-                    if template.partition("/")[0] in judge.record.prompts
+                    if template.partition("/")[0] in judge.record.prompts_of(judge.bound)
                 ]
                 if names:
-                    digest = prompts.digest(*judge.record.prompts)
+                    digest = prompts.digest(*judge.record.prompts_of(judge.bound))
                     folder = Path(str(judge.bound.prompts)).name
                     entry = {"folder": folder, "digest": digest, "templates": names}
                     if entry not in described.setdefault(name, []):

@@ -9,6 +9,11 @@ With ``backgrounds="auto"``, a planner first writes the jurors' backgrounds for 
 
     prepare --backgrounds_open--> planner --begin_round--> advocate x 2
 
+With ``cross_examine=True``, each advocate asks one question in round 1, and answers one::
+
+    advocate x 2 -> examination --questions--> question x 2 -> examination --answers--> answer x 2
+                                               answer x 2 -> examination --examined--> judge
+
 With ``stop="decided"``, the jurors vote one after the other, until their votes decide::
 
     mean_scores --jury_in_turn--> juror -> next_juror --next_vote--> juror
@@ -24,15 +29,16 @@ if some jurors were not asked.
 
 Model calls: 3R + jurors, where R is the number of rounds (2 to 4 by default, from 1 with
 ``stop="predicted"`` or ``budget_tokens``). ``memory="summary"`` adds one after each round except
-the last. ``stop="decided"`` asks at least half of the jurors. ``backgrounds="auto"`` adds 1.
+the last. ``stop="decided"`` asks at least half of the jurors. ``backgrounds="auto"`` adds 1,
+``cross_examine`` 4.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Unpack
+from typing import Any, Literal, Unpack
 
-from ..nodes.advocate import lone_advocate
+from ..nodes.advocate import answer_of_advocate, lone_advocate, question_of_advocate
 from ..nodes.court_summarizer import summarizer
 from ..nodes.courtroom_judge import judge_of_round, points_by_round
 from ..nodes.juror import backgrounds_of, juror
@@ -64,7 +70,7 @@ def calls(settings: SamreSettings, _kind: TaskKind, _can: Can) -> CallsByRole:
     between = CallRange(rounds.least - 1, rounds.most - 1)
     return {
         "planner": exactly(int(settings.writes_backgrounds)),
-        "advocate": rounds * 2,
+        "advocate": rounds * 2 + exactly(4 if settings.cross_examine else 0),
         "judge": rounds,
         "juror": in_turn if "decided" in settings.stop else exactly(settings.jurors),
         "summarizer": between if settings.memory == "summary" else exactly(0),
@@ -78,6 +84,8 @@ def impossible(settings: SamreSettings) -> set[str]:
     excluded = {"no_jury"} if settings.jurors else {"jury", *in_turn}
     if not settings.writes_backgrounds:
         excluded |= {"backgrounds_open"}
+    examining = {"examination", "questions", "answers", "examined"}
+    excluded |= {"argued"} if settings.cross_examine else examining
     excluded |= at_once if "decided" in settings.stop else in_turn
     if settings.max_rounds == 1:
         never = {"agreement", "another_round", "another_round_from_summary", "early_end"}
@@ -86,6 +94,12 @@ def impossible(settings: SamreSettings) -> set[str]:
         excluded |= {"early_end"}
     full = settings.memory == "full"
     return excluded | {"another_round_from_summary" if full else "another_round"}
+
+
+def further_prompts(settings: SamreSettings) -> tuple[str, ...]:
+    """Return the folders of templates that only written jurors and cross-examinations use."""
+    jury = ("casting", "jury") if settings.writes_backgrounds else ()
+    return (*jury, "examination") if settings.cross_examine else jury
 
 
 protocol = Protocol(
@@ -97,7 +111,7 @@ protocol = Protocol(
     roles=("planner", "advocate", "judge", "juror", "summarizer"),
     settings=SamreSettings,
     prompts=("shared", "courtroom"),
-    further_prompts=lambda settings: ("casting", "jury") if settings.writes_backgrounds else (),
+    further_prompts=further_prompts,
     calls=calls,
     role_kinds={
         "planner": "plans",
@@ -107,11 +121,23 @@ protocol = Protocol(
         "summarizer": "assists",
     },
     may_end_unresolved=lambda _settings: True,
-    agents=lambda settings: {"advocate": 2, "juror": settings.jurors},
+    agents=lambda settings: {
+        "advocate": 2,
+        "question": 2,
+        "answer": 2,
+        "juror": settings.jurors,
+    },
     replay=Replay(fixed=("backgrounds", "memory", "ballot")),
     score_gaps="by_round",
     impossible=impossible,
-    phases={"next_juror": {"juror": ["next_vote", "decided"]}},
+    phases={
+        "examination": {
+            "advocate": ["questions", "examined"],
+            "question": ["answers"],
+            "answer": ["examined"],
+        },
+        "next_juror": {"juror": ["next_vote", "decided"]},
+    },
 )
 
 
@@ -149,6 +175,29 @@ def stop_reason(state: JudgeState, settings: SamreSettings) -> StopReason:
 def advocates(_state: JudgeState, _settings: SamreSettings) -> list[str]:
     """Return both advocates, who open a round at the same time."""
     return [f"advocate_{side}" for side in SIDES]
+
+
+def after_advocate(_state: JudgeState, settings: SamreSettings) -> str:
+    """Route to the judge, or to the cross-examination if there is one."""
+    return "examination" if settings.cross_examine else "argued"
+
+
+async def examination(_state: JudgeState, _runtime: AgentRuntime[SamreSettings]) -> dict[str, Any]:
+    """Wait for both advocates; ``after_examination`` decides what follows."""
+    return {}
+
+
+def after_examination(state: JudgeState, _settings: SamreSettings) -> str:
+    """Return whether the advocates ask, answer, or are done; they are examined once."""
+    spoken = {turn["agent"] for turn in state["transcript"] if turn["role"] == "advocate"}
+    if not spoken.issuperset(examined("asks")):
+        return "questions"
+    return "examined" if spoken.issuperset(examined("answers")) else "answers"
+
+
+def examined(part: Literal["asks", "answers"]) -> list[str]:
+    """Return the names of both advocates in a part of the cross-examination."""
+    return [f"advocate_{side}_{part}" for side in SIDES]
 
 
 def jurors(_state: JudgeState, settings: SamreSettings) -> list[str]:
@@ -301,7 +350,10 @@ def build(
     graph = ProtocolGraph(protocol, SamreSettings, settings, models, fields)
     graph.begin()
     graph.agent("planner", casting_of_jury)
-    graph.agents("advocate", lone_advocate, then="judge")
+    graph.agents("advocate", lone_advocate)
+    graph.agent("examination", examination)
+    graph.agents("question", question_of_advocate, then="examination")
+    graph.agents("answer", answer_of_advocate, then="examination")
     graph.agent("judge", judge_of_round)
     graph.agent("summarizer", summarizer)
     graph.agent("mean_scores", mean_scores)
@@ -312,6 +364,11 @@ def build(
     start: dict[str, str | FanOut] = {"begin_round": argue}
     graph.route("prepare", after_prepare, {**start, "backgrounds_open": "planner"})
     graph.route("planner", begin, start)
+    graph.route("advocate", after_advocate, {"argued": "judge", "examination": "examination"})
+    ask = each("question", lambda _state, _settings: examined("asks"))
+    reply = each("answer", lambda _state, _settings: examined("answers"))
+    parts: dict[str, str | FanOut] = {"questions": ask, "answers": reply, "examined": "judge"}
+    graph.route("examination", after_examination, parts)
     again: dict[str, str | FanOut] = {
         "another_round": argue,
         "another_round_from_summary": "summarizer",

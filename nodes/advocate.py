@@ -30,6 +30,39 @@ async def lone_advocate(state: AgentState, runtime: AgentRuntime[SamreSettings])
     return await _argument(state, runtime, "alone", memory(state), given)
 
 
+async def question_of_advocate(
+    state: AgentState, runtime: AgentRuntime[SamreSettings]
+) -> dict[str, Any]:
+    """Ask one side's advocate for its question to the other side.
+
+    Shown: the case, and the debate so far with both sides' arguments of this round.
+    """
+    return await _examined(state, runtime, "question", memory(state))
+
+
+async def answer_of_advocate(
+    state: AgentState, runtime: AgentRuntime[SamreSettings]
+) -> dict[str, Any]:
+    """Ask one side's advocate for its answer to the other side's question.
+
+    Shown: the case, the debate so far, and the question last. An advocate does not read its own
+    question, which is not for it to answer.
+    """
+    turns = memory(state)
+    asked = f"advocate_{3 - side_of_agent(state['agent'])}_asks"
+    question = [turn for turn in turns if turn["agent"] == asked]
+    others = [turn for turn in turns if not turn["agent"].endswith("_asks")]
+    return await _examined(state, runtime, "answer", [*others, *question])
+
+
+async def _examined(
+    state: AgentState, runtime: AgentRuntime[SamreSettings], part: str, record: list[Turn]
+) -> dict[str, Any]:
+    side = side_of_agent(state["agent"])
+    own = runtime.prompts.instruction(f"examination/{part}", side=side, other=3 - side)
+    return await ask_in_court(state, runtime, state["agent"], own, record, side=side)
+
+
 async def advocate_of_team(
     state: AgentState, runtime: AgentRuntime[MoreSettings]
 ) -> dict[str, Any]:

@@ -65,6 +65,7 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {
         {"max_rounds": 3, "memory": "summary", "jurors": 2},
         {"max_rounds": 1},
         {"stop": "decided", "ballot": "score"},
+        {"cross_examine": True, "jurors": 1},
         {"stop": ["decided"], "ballot": "score", "jurors": 4},
     ],
     "baseline": [{}],

@@ -62,6 +62,8 @@ VARIANTS: list[tuple[str, dict[str, Any], str, str]] = [
     ("ensemble", {"referees": 3}, "planner next_vote decided", "referee×3 one_order heard"),
     ("samre", {"stop": "decided"}, "no_jury heard early_end", "juror×5 next_vote decided"),
     ("samre", {"backgrounds": "auto"}, "no_jury summarizer", "planner backgrounds_open"),
+    ("samre", {"cross_examine": True}, "argued planner", "question×2 answer×2 examined"),
+    ("samre", {"jurors": 1}, "question answers examination examined", "argued"),
     ("samre", {"stop": "stable"}, "no_jury next_vote decided", "juror×5 early_end"),
     ("samre", {"jurors": 0}, "juror summarizer", "no_jury agreement"),
     ("samre", {"jurors": 3}, "no_jury summarizer", "juror×3"),

@@ -386,7 +386,7 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("more", {"aggregate": "best"}),
     ("samre", {"memory": "summary", "jurors": 2}),
     ("samre", {"ballot": "score", "jurors": 2}),
-    ("samre", {"backgrounds": "auto", "jurors": 2}),
+    ("samre", {"backgrounds": "auto", "jurors": 2, "cross_examine": True}),
     ("samre", {"backgrounds": "auto", "ballot": "score", "jurors": 2}),
 ]
 

@@ -383,7 +383,7 @@ def test_a_run_without_stops_has_the_signature_of_before(protocol: Any, tmp_path
     aspects: Any = None if protocol == "samre" else ["consistency"]
     plain = evaluate(protocol, data, aspects=aspects, limit=1, out=tmp_path / "run")
     [signed] = plain.manifest["signatures"].values()
-    for name in ("stop", "eps", "risk", "prior", "budget_tokens"):
+    for name in ("cross_examine", "stop", "eps", "risk", "prior", "budget_tokens"):
         assert f"|{name}:" not in signed
 
 

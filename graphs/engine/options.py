@@ -172,6 +172,7 @@ class SamreOptions(CommonOptions, total=False):
     backgrounds: str | Sequence[str]
     ballot: Literal["vote", "score"]
     memory: Literal["full", "summary"]
+    cross_examine: bool
     stop: StopRule | Sequence[StopRule]
     eps: float
     risk: float

@@ -402,7 +402,9 @@ class AgentRuntime(Generic[SettingsT]):
         return self.settings.structured == "auto" and model.form != "text"
 
     def _model_key(self, role: str, agent: str | None) -> str:
-        for key in (agent, role, "*"):
+        # In a cross-examination, an advocate keeps its model.
+        speaker = agent and agent.removesuffix("_asks").removesuffix("_answers")
+        for key in (agent, speaker, role, "*"):
             if key is not None and key in self.models:
                 return key
         raise KeyError(f"no model for {role}, and none for all")

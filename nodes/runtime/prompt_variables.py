@@ -72,6 +72,8 @@ _GIVEN: Mapping[str, Collection[str]] = {
     "debate/scorer_again": ("wanted",),
     "debate/scorer_first": ("wanted",),
     "debate/tie_breaker": ("wanted",),
+    "examination/answer": ("side", "other"),
+    "examination/question": ("side", "other"),
     "faireval/scorer": (),
     "geval/form_rating": _NUMBER_FORM,
     "geval/form_steps": ("structured", "alone"),

@@ -505,6 +505,9 @@ class SamreSettings(Settings):
     count."""
     memory: Literal["full", "summary"] = "full"
     """The memory of earlier rounds: all words (`full`), or a summary of 50 words (`summary`)."""
+    cross_examine: bool = False
+    """Whether each advocate asks the other side one question in the first round, and answers one,
+    before the judge rules."""
     stop: StopsOfCourt = ()
     """Further rules that end a part of the hearing: `decided` (jurors vote one after the other,
     until no outstanding vote can change the winner), `stable` (no total changed by more than `eps`
@@ -521,7 +524,9 @@ class SamreSettings(Settings):
     """The rounds end before the one that would exceed this number of tokens; the jury votes
     afterwards."""
 
-    newer: ClassVar[frozenset[str]] = frozenset({"stop", "eps", "risk", "prior", "budget_tokens"})
+    newer: ClassVar[frozenset[str]] = frozenset(
+        {"cross_examine", "stop", "eps", "risk", "prior", "budget_tokens"}
+    )
 
     @property
     def writes_backgrounds(self) -> bool:

@@ -33,6 +33,8 @@ from jurygraph.nodes.models.call import Call, Reply, Send
 from jurygraph.nodes.models.scripted_model import Line, ScriptedModel
 from jurygraph.nodes.models.send import CallMiddleware, call_middleware
 from jurygraph.nodes.runtime.prompt_context import Prompt
+from jurygraph.state.aspects import find_aspect
+from jurygraph.state.protocols import any_task
 from jurygraph.state.settings import Layout
 from langchain_core.language_models import BaseChatModel
 from rich.console import Console
@@ -97,6 +99,18 @@ def tasks(kind: str) -> dict[str, Task]:
     }
 
 
+RUBRIC = [{"criterion": prose(f"criterion {number}", 90), "points": number} for number in (1, 2, 3)]
+
+
+def item_for(protocol: str, kind: str) -> Task:
+    """Return the item of ``tasks``; with a rubric for a protocol that needs one."""
+    item = tasks(kind)["item"]
+    if find_protocol(protocol).protocol.check_task is any_task:
+        return item
+    aspect = find_aspect(item["aspect"]).model_dump(mode="json")
+    return {**item, "aspect": {**aspect, "rubric": RUBRIC}}
+
+
 def reply(metadata: Mapping[str, Any], prompt: str) -> Line:
     """Reply so that all rounds take place: the Critic objects and the lead changes."""
     role = metadata["role"]
@@ -107,6 +121,9 @@ def reply(metadata: Mapping[str, Any], prompt: str) -> Line:
         return f"1. {words[:100]}\n2. {words[100:200]}\n3. {words[200:300]}"
     if form == "text":
         return words
+    if form == "checks":
+        numbers = range(1, len(metadata["criteria"]) + 1)
+        return "\n".join([words, *(f"Criterion {number}: yes" for number in numbers)])
     ends = metadata["low"], metadata["high"]
     first, second = ends if round % 2 else reversed(ends)
     if "Answer in JSON" in prompt:

@@ -24,7 +24,14 @@ from .common.sync_bridge import set_for_block
 from .replies.steps import read_steps
 from .runtime.agent_runtime import AgentRuntime, Answer, Question
 from .runtime.output_schemas import RatingSchema, StepsSchema, written_choices
-from .runtime.prompt_context import Prompt, Prompts, call_metadata, score_rules, task_of
+from .runtime.prompt_context import (
+    Prompt,
+    Prompts,
+    call_metadata,
+    rubric_points,
+    score_rules,
+    task_of,
+)
 
 
 class PlannedSteps(BaseModel):
@@ -170,7 +177,7 @@ def rubric(aspect: Aspect, prompts: Prompts) -> str:
     criteria = prompts.render(
         "geval/rubric", aspect=aspect, rubric=is_rubric(aspect), **scale(aspect)
     )
-    return criteria + score_rules(aspect, prompts)
+    return criteria + rubric_points(aspect, prompts) + score_rules(aspect, prompts)
 
 
 def scale(aspect: Aspect) -> dict[str, str]:

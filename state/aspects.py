@@ -16,6 +16,7 @@ from pydantic import SerializerFunctionWrapHandler, model_serializer, model_vali
 
 from .checked import Checked, FilledText, OptionalText, did_you_mean
 from .data_files import read_toml
+from .rubrics import Criterion, check_rubric
 
 LONGEST_NAME = 80
 
@@ -85,6 +86,8 @@ class Aspect(Checked):
     needs: tuple[OtherText, ...] | None = None
     """Texts besides the candidate that a task must have; empty: none. Default: the source, if the
     criteria or steps mention it."""
+    rubric: tuple[Criterion, ...] = ()
+    """Criteria with points, which `checklist` has checked one by one; other protocols show them."""
 
     @model_validator(mode="before")
     @classmethod
@@ -108,6 +111,7 @@ class Aspect(Checked):
                 )
         check_scale(self.low, self.high)
         self._check_choices()
+        check_rubric(self.rubric)
         return self
 
     def _check_choices(self) -> None:
@@ -132,7 +136,7 @@ class Aspect(Checked):
     def _without_defaults(self, plain: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Leave out unset fields of later versions, so that old signatures stay valid."""
         fields: dict[str, Any] = plain(self)
-        later = {"choices": (), "examples": (), "needs": None}
+        later = {"choices": (), "examples": (), "needs": None, "rubric": ()}
         return {
             name: value
             for name, value in fields.items()

@@ -81,6 +81,23 @@ GEVAL = Citation(
   url = {https://arxiv.org/abs/2303.16634}
 }""",
 )
+HEALTHBENCH = Citation(
+    cite="Arora et al. 2025",
+    title="HealthBench: Evaluating Large Language Models Towards Improved Human Health",
+    url="https://arxiv.org/abs/2505.08775",
+    bibtex="""\
+@misc{arora-etal-2025-healthbench,
+  title = {{HealthBench}: Evaluating Large Language Models Towards Improved Human Health},
+  author = {Arora, Rahul K. and Wei, Jason and Soskin Hicks, Rebecca and Bowman, Preston
+            and Quiñonero-Candela, Joaquin and Tsimpourlas, Foivos and Sharman, Michael
+            and Shah, Meghan and Vallone, Andrea and Beutel, Alex and Heidecke, Johannes
+            and Singhal, Karan},
+  eprint = {2505.08775},
+  archiveprefix = {arXiv},
+  year = {2025},
+  url = {https://arxiv.org/abs/2505.08775}
+}""",
+)
 FAIREVAL = Citation(
     cite="Wang et al. 2024",
     title="Large Language Models are not Fair Evaluators",

@@ -15,7 +15,7 @@ from typing import Any, Generic, Literal, TypeVar, get_args
 from .citations import Citation
 from .errors import UsageError
 from .settings import Settings, SettingsT
-from .tasks import TaskKind
+from .tasks import CompareTask, ScoreTask, TaskKind
 from .transcript import RoleKind
 
 Number = TypeVar("Number", int, float)
@@ -59,6 +59,14 @@ Can = Callable[[str, str], bool]
 
 CountCalls = Callable[[SettingsT, TaskKind, Can], CallsByRole]
 """Returns each role's calls from the bound settings, the task's kind and the models' abilities."""
+
+
+CallsOfTask = Callable[[SettingsT, ScoreTask | CompareTask, Can], CallsByRole]
+"""Returns each role's calls for one task, as ``CountCalls`` does for all tasks of a kind."""
+
+
+def any_task(_settings: Settings, _task: ScoreTask | CompareTask) -> None:
+    """Accept every task: the check of protocols that judge every task of their kinds."""
 
 
 def exactly(number: int) -> CallRange:
@@ -172,6 +180,10 @@ class Protocol(Generic[SettingsT]):
         calls: the minimum and maximum of model calls for a verdict, by role, without repairs.
         calls_once: calls that serve all verdicts of a run on one aspect, and are made with the
             first.
+        calls_of_task: the same for one task, if the number depends on more than its kind.
+        input_schema: the schema of its input, if that of its kinds of task needs other examples.
+        check_task: refuses a task that it cannot judge with these settings, before any call of the
+            run; raises an ``InputError`` that names the field.
         templates: the folder with those folders of ``prompts`` that are not bundled; ``None`` if
             all are. A protocol of another package uses ``Path(__file__).parent / "prompts"``.
         role_kinds: the effect of each role's turns on the verdict; by default ``scores``.
@@ -205,6 +217,9 @@ class Protocol(Generic[SettingsT]):
     calls: CountCalls[SettingsT]
     further_prompts: Callable[[SettingsT], tuple[str, ...]] = lambda _settings: ()
     calls_once: CountCalls[SettingsT] = lambda _settings, _kind, _can: {}
+    calls_of_task: CallsOfTask[SettingsT] | None = None
+    input_schema: type[Any] | None = None
+    check_task: Callable[[SettingsT, ScoreTask | CompareTask], None] = any_task
     templates: Path | None = None
     role_kinds: Mapping[str, RoleKind] = field(default_factory=dict)
     number_only_roles: tuple[str, ...] = ()

@@ -298,6 +298,34 @@ class ScoreInput(TypedDict):
     ]
 
 
+RUBRIC_EXAMPLE: dict[str, Any] = {
+    "kind": "score",
+    "candidate": "The bridge opened in 1932 and cost 4 million crowns.",
+    "aspect": {
+        "name": "facts",
+        "criteria": "Whether the text has the facts that matter.",
+        "rubric": [
+            {"criterion": "Says when the bridge opened.", "points": 3},
+            {"criterion": "Says who built the bridge.", "points": 2},
+            {"criterion": "Praises the bridge.", "points": -1},
+        ],
+    },
+}
+"""An example of a task whose aspect has a rubric."""
+
+
+@with_config({"json_schema_extra": {"examples": [{"task": RUBRIC_EXAMPLE}]}})
+class RubricInput(TypedDict):
+    """The input of a protocol that checks the criteria of a rubric."""
+
+    task: Annotated[
+        ScoreTask,
+        Field(
+            description="The text to be rated; its aspect has a rubric.", examples=[RUBRIC_EXAMPLE]
+        ),
+    ]
+
+
 @_shown("compare")
 class CompareInput(TypedDict):
     """The input of a protocol that compares answers."""
@@ -337,4 +365,6 @@ def input_schema_of(kinds: Collection[TaskKind]) -> type[Any]:
 
 def kinds_of_input(schema: type[Any]) -> list[TaskKind]:
     """Return the kinds of task for an input schema: both, unless it is one of those above."""
+    if schema is RubricInput:
+        return ["score"]
     return [kind for kind, of_kind in _INPUTS.items() if schema is of_kind] or list(_INPUTS)

@@ -55,6 +55,10 @@ NO_TOKENS = WarningKind(
     "token budget that could not be checked",
 )
 ONE_REFEREE = WarningKind("there is only one referee: nobody to discuss with", "only one referee")
+UNQUOTED = WarningKind(
+    "{unquoted} of {met} criteria are met without a quotation from the candidate",
+    "criteria met without a quotation",
+)
 NOT_TRIMMED = WarningKind(
     "fewer than three members voted, so no score was left out as the highest or the lowest",
     "trimmed mean of fewer than three",
@@ -104,6 +108,7 @@ KINDS = (
     NO_TOKENS,
     ONE_REFEREE,
     NOT_TRIMMED,
+    UNQUOTED,
     *HEALTH,
 )
 

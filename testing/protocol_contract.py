@@ -21,7 +21,7 @@ from ..nodes.models.scripted_model import Script, ScriptedModel
 from ..state import ReplyError, UsageError, Verdict
 from ..state.protocols import CallRange, CallsByRole, Protocol, exactly
 from ..state.settings import Settings
-from ..state.tasks import TaskKind
+from ..state.tasks import CompareTask, ScoreTask, TaskKind, parse_task
 from .scripted_judges import Reply, agreeing_reply, objecting_reply
 
 SCORE_TASK: dict[str, Any] = {
@@ -192,7 +192,8 @@ class ProtocolContract:
         self, kind: TaskKind, settings: Mapping[str, Any], way: str
     ) -> None:
         builder = self.module().build(**settings)
-        ranges = _declared(self.module().protocol, builder.bound_judge.bound, kind)
+        task = parse_task(self._task(kind))
+        ranges = _declared(self.module().protocol, builder.bound_judge.bound, task)
         assert set(ranges) <= set(builder.bound_judge.roles)
         script = self.agreeing_reply if way == "least" else self.objecting_reply
         _, model = self._judged(kind, script, **settings)
@@ -376,7 +377,7 @@ def _changed(turn: Mapping[str, Any]) -> Any:
     return low if value != low else high
 
 
-def _declared(record: Protocol[Any], bound: Settings, kind: TaskKind) -> CallsByRole:
+def _declared(record: Protocol[Any], bound: Settings, task: ScoreTask | CompareTask) -> CallsByRole:
     """Return the declared calls by role for a model that returns one reply per request.
 
     Roles of one name in several places of a cascade are combined, as in the calls' metadata.
@@ -386,7 +387,9 @@ def _declared(record: Protocol[Any], bound: Settings, kind: TaskKind) -> CallsBy
         return False
 
     found: dict[str, CallRange] = {}
-    both = {**record.calls(bound, kind, can), **record.calls_once(bound, kind, can)}
+    of_task = record.calls_of_task
+    calls = record.calls(bound, task.kind, can) if of_task is None else of_task(bound, task, can)
+    both = {**calls, **record.calls_once(bound, task.kind, can)}
     for role, of_role in both.items():
         name = role.rpartition(".")[2]
         found[name] = found.get(name, exactly(0)) + of_role

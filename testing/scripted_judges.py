@@ -9,6 +9,12 @@ Reply = str | dict[str, Any]
 STEPS = "1. Read both texts.\n2. Give a score."
 
 
+def _checks(metadata: Mapping[str, Any], answer: str) -> Reply:
+    numbers = range(1, len(metadata["criteria"]) + 1)
+    answers = {f"answer_{number}": answer for number in numbers}
+    return {"reasoning": "Because.", **{f"quotation_{number}": "" for number in numbers}, **answers}
+
+
 def agreeing_reply(metadata: Mapping[str, Any], prompt: str, preferred: str, other: str) -> Reply:
     """Return the reply of a judge that never objects and always prefers the same answer.
 
@@ -25,6 +31,8 @@ def agreeing_reply(metadata: Mapping[str, Any], prompt: str, preferred: str, oth
         return {"feedback": "Agreed.", "no_issue": True}
     if metadata["form"] == "steps":
         return STEPS
+    if metadata["form"] == "checks":
+        return _checks(metadata, "yes")
     if metadata["kind"] == "score":
         return {"reasoning": "Because.", "score": 3}
     low = metadata["low"]
@@ -45,6 +53,8 @@ def objecting_reply(metadata: Mapping[str, Any], _prompt: str) -> Reply:
         return {"feedback": "I object.", "no_issue": False}
     if metadata["form"] == "steps":
         return STEPS
+    if metadata["form"] == "checks":
+        return _checks(metadata, "no")
     low = metadata["low"]
     odd = metadata["round"] % 2
     pair = {"score_1": low + 1 - odd, "score_2": low + odd}

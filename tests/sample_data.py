@@ -10,11 +10,30 @@ import pytest
 from jurygraph.eval import load_dataset
 from jurygraph.graphs.engine.registry import protocols
 from jurygraph.state import DataError
+from jurygraph.state.aspects import find_aspect
 from jurygraph.testing import protocol_contract
 
 SCORE_TASK = protocol_contract.SCORE_TASK
 COMPARE_TASK = protocol_contract.COMPARE_TASK
 TASKS = {"score": SCORE_TASK, "compare": COMPARE_TASK}
+RUBRIC = [
+    {"criterion": "Says how long the kiln burned.", "points": 5},
+    {"criterion": "Says when the kiln was lit.", "points": 3, "id": "lit"},
+    {"criterion": "Invents a cause.", "points": -4},
+]
+RUBRIC_TASK = {
+    **SCORE_TASK,
+    "aspect": {**find_aspect("consistency").model_dump(mode="json"), "rubric": RUBRIC},
+}
+TASKS_OF: dict[str, dict[str, dict[str, Any]]] = {"checklist": {"score": RUBRIC_TASK}}
+"""The tasks of protocols that do not judge every task."""
+
+
+def task_for(name: str, kind: str) -> dict[str, Any]:
+    """Return a task that a protocol judges."""
+    return TASKS_OF.get(name, TASKS)[kind]
+
+
 CASES = [(name, kind) for name, module in protocols().items() for kind in module.protocol.kinds]
 """Every protocol with each kind of task that it takes."""
 UNATTENDED = [

@@ -25,7 +25,7 @@ def test_a_protocol_has_a_citation_if_its_source_is_a_paper() -> None:
     without = [name for name, module in protocols().items() if module.protocol.citation is None]
     assert not [name for name in without if re.search(r"\d{4}|LLM", find_source(name))]
     assert {"cascade", "review"} <= {*without}
-    assert len(by_paper()) == 5
+    assert len(by_paper()) == 6
 
 
 def find_source(name: str) -> str:

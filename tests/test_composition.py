@@ -22,7 +22,7 @@ from langgraph.types import Command
 from pydantic import BaseModel, ValidationError
 from typing_extensions import TypedDict
 
-from .sample_data import CASES, TASKS, THREAD, goes_on, timeless
+from .sample_data import CASES, THREAD, goes_on, task_for, timeless
 from .sample_data import COMPARE_TASK as COMPARE
 from .sample_data import SCORE_TASK as SCORE
 from .test_live_state import Failing
@@ -66,7 +66,7 @@ def alone(name: str, kind: str, bound: bool = False) -> dict[str, Any]:
     """Return a judge's own result, by default or with settings that change the calls."""
     settings = BOUND.get(name, {}) if bound else {}
     result: dict[str, Any] = (
-        find_protocol(name).build(**settings).compile().invoke({"task": TASKS[kind]})
+        find_protocol(name).build(**settings).compile().invoke({"task": task_for(name, kind)})
     )
     return result
 
@@ -83,7 +83,7 @@ async def test_a_node_of_a_parent_keeps_its_settings_and_streams_its_turns(
 ) -> None:
     settings = BOUND.get(name, {})
     graph = parent_of(find_protocol(name).build(**settings).compile())
-    start = {"task": TASKS[kind], "notes": ["mine"]}
+    start = {"task": task_for(name, kind), "notes": ["mine"]}
     heard = []
     async for where, event in graph.astream(
         start, THREAD, context=ParentContext(), stream_mode="custom", subgraphs=True
@@ -96,7 +96,7 @@ async def test_a_node_of_a_parent_keeps_its_settings_and_streams_its_turns(
     outside = alone(name, kind, bound=True)
     assert Counter(heard) == Counter((turn["id"], turn["content"]) for turn in inside["transcript"])
     assert set(inside) == {"task", "verdict", "transcript", "notes"}
-    assert (inside["task"], inside["notes"]) == (TASKS[kind], ["mine"])
+    assert (inside["task"], inside["notes"]) == (task_for(name, kind), ["mine"])
     assert timeless(inside) == timeless(outside)
     if settings:
         assert outside["verdict"]["calls"] != alone(name, kind)["verdict"]["calls"]

@@ -19,7 +19,7 @@ from jurygraph.testing.scripted_judges import objecting_reply
 
 from .loopback import Answer, Failure, Provider, Text
 from .loopback_debate import OPENAI
-from .sample_data import TASKS
+from .sample_data import TASKS, TASKS_OF
 from .source_tree import ROOT
 from .virtual_time import InFlight
 
@@ -52,6 +52,7 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {
         {"weighting": "sampling", "samples": 1},
         {"samples": 3, "steps": ["Give a score."]},
     ],
+    "checklist": [{}, {"group": "all"}, {"group": 2}],
     "faireval": [{}, {"k": 1}, {"k": 4, "position_calibration": False}],
     "more": [
         {},
@@ -96,7 +97,8 @@ def add_class(name: str, contract: type, **attributes: Any) -> None:
 
 
 for _name, _module in protocols().items():
-    add_class(_name, ProtocolContract, protocol=_module, settings=SETTINGS.get(_name, [{}]))
+    _attributes = {"protocol": _module, "settings": SETTINGS.get(_name, [{}])}
+    add_class(_name, ProtocolContract, **_attributes, tasks={**TASKS, **TASKS_OF.get(_name, {})})
 
 for _name, _source in SOURCES.items():
     # The other datasets are downloaded.

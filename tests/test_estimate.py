@@ -22,8 +22,10 @@ from jurygraph.nodes.evaluation_steps import keep_steps_in
 from jurygraph.nodes.models import prices
 from jurygraph.nodes.models.resolver import wrap
 from jurygraph.nodes.models.scripted_model import ScriptedModel
-from jurygraph.state import UsageError
+from jurygraph.nodes.runtime.prompt_context import rubric_of_user
+from jurygraph.state import Aspect, UsageError
 from jurygraph.state.protocols import CallRange, Range
+from jurygraph.state.tasks import rubric_of
 from jurygraph.state.transcript import Usage
 from jurygraph.state.verdict import Verdict
 from langchain_openai import ChatOpenAI
@@ -31,6 +33,7 @@ from pydantic import SecretStr
 from rich.console import Console
 
 from .loopback import Provider
+from .sample_data import RUBRIC_TASK
 from .sample_data import UNATTENDED as CASES
 
 DEMO = {"score": "demo", "compare": "demo-pairs"}
@@ -233,20 +236,22 @@ def test_a_model_is_not_taken_for_less_than_it_can_do(provider: Provider, name: 
 @pytest.mark.parametrize(("name", "kind"), CASES)
 async def test_a_run_takes_what_was_estimated_and_no_model_is_asked(name: str, kind: str) -> None:
     model = unasked()
-    found = estimate(plan(name, DEMO[kind], limit=1, models={"*": model}))
+    own = [Aspect.model_validate(RUBRIC_TASK["aspect"])] if name == "checklist" else []
+    found = estimate(plan(name, DEMO[kind], limit=1, models={"*": model}, aspects=own))
     assert (model.calls, found.total.cost_usd) == ([], None)
     assert {part.model for part in found.parts} == {wrap(model).label}
 
-    prepared = plan(name, DEMO[kind], limit=2, settings={"structured": "off"})
+    prepared = plan(name, DEMO[kind], limit=2, settings={"structured": "off"}, aspects=own)
     total = estimate(prepared).total
     calls = 0
     tokens = 0
     with keep_steps_in():
         for key, item, aspect in prepared.jobs():
             given = item.task(aspect) if isinstance(item, ScoreItem) and aspect else item.task()  # type: ignore[call-arg]
-            state = await prepared.graphs[key.protocol].ainvoke(
-                {"task": given.model_dump(mode="json")}
-            )
+            with rubric_of_user(rubric_of(given)):
+                state = await prepared.graphs[key.protocol].ainvoke(
+                    {"task": given.model_dump(mode="json")}
+                )
             verdict = Verdict.of(state)
             calls = calls + verdict.calls
             tokens = tokens + verdict.input_tokens

@@ -11,7 +11,7 @@ from jurygraph.graphs.engine._langgraph import SHORT_STEPS, has_short_steps
 from jurygraph.graphs.engine.registry import find_protocol
 from langgraph.checkpoint.memory import InMemorySaver
 
-from .sample_data import CASES, TASKS
+from .sample_data import CASES, task_for
 from .source_tree import ROOT
 
 INTERNAL = ("__pregel_", "CONFIG_KEY_", "checkpoint_map", "checkpoint_ns")
@@ -57,9 +57,9 @@ def runs_of(name: str, kind: str) -> dict[str, Any]:
     builder = find_protocol(name).build()
     graph = builder.compile(checkpointer=InMemorySaver())
     thread: Any = {"configurable": {"thread_id": "1"}}
-    first = asyncio.run(graph.ainvoke({"task": TASKS[kind]}, thread))
+    first = asyncio.run(graph.ainvoke({"task": task_for(name, kind)}, thread))
     places = [snapshot.next for snapshot in graph.get_state_history(thread)]
-    in_sync = builder.compile().invoke({"task": TASKS[kind]})
+    in_sync = builder.compile().invoke({"task": task_for(name, kind)})
     return {"first": first, "places": places, "sync": in_sync}
 
 

@@ -114,7 +114,7 @@ def test_later_calls_mostly_repeat_what_was_sent(bench: ModuleType) -> None:
 def test_all_agents_are_shown_the_same_before_their_own_part(
     bench: ModuleType, name: str, kind: str
 ) -> None:
-    task = bench.tasks(kind)["item"]
+    task = bench.item_for(name, kind)
     known = find_protocol(name).protocol.settings.model_fields
     settings = SEVERAL_ROUNDS.get(name, {}) | (
         UNSWAPPED if UNSWAPPED.keys() <= known.keys() else {}
@@ -237,7 +237,9 @@ def listen(module: ModuleType, bench: ModuleType, kind: str, **settings: Any) ->
     async def judge() -> None:
         call_middleware.set(listener)
         graph = module.build(models={"*": ScriptedModel(script=reply)}, **settings).compile()
-        listener.turns = (await graph.ainvoke({"task": bench.tasks(kind)["item"]}))["transcript"]
+        name = module.protocol.name
+        task = bench.item_for(name, kind) if name in protocols() else bench.tasks(kind)["item"]
+        listener.turns = (await graph.ainvoke({"task": task}))["transcript"]
 
     def messages(prompt: Prompt, form: str, layout: Layout) -> tuple[str, str]:
         both = laid_out(prompt, form, layout)
@@ -282,7 +284,7 @@ def check_what_is_sent_in_the_papers_layout(prefix: Listener, papers: Listener) 
     ]
 
 
-ALONE = {"baseline", "ensemble", "faireval", "geval", "single"}
+ALONE = {"baseline", "checklist", "ensemble", "faireval", "geval", "single"}
 
 
 @pytest.mark.slow

@@ -30,7 +30,7 @@ from jurygraph.nodes.runtime.prompt_context import Prompt, Prompts
 from jurygraph.nodes.runtime.prompt_variables import given_to, unknown_placeholders
 from jurygraph.state import ReplyError, UsageError, Verdict
 from jurygraph.state.settings import DebateSettings
-from jurygraph.state.tasks import EXAMPLES, TaskKind
+from jurygraph.state.tasks import EXAMPLES, RUBRIC_EXAMPLE, TaskKind
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 
 from .loopback import Provider
@@ -388,6 +388,7 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("samre", {"ballot": "score", "jurors": 2}),
     ("samre", {"backgrounds": "auto", "jurors": 2, "cross_examine": True}),
     ("samre", {"backgrounds": "auto", "ballot": "score", "jurors": 2}),
+    ("checklist", {"group": "all"}),
 ]
 
 
@@ -413,7 +414,8 @@ def test_the_placeholders_of_every_template_are_known(filled_in: dict[str, set[s
                 # earlier test.
                 graph = find_protocol(name).build(structured=structured, **settings)
                 graph.bound_judge._prompts[None, "on"] = Prompts(dict(Prompts.bundled().sources))
-                graph.compile().invoke({"task": EXAMPLES[kind]})
+                example = RUBRIC_EXAMPLE if name == "checklist" else EXAMPLES[kind]
+                graph.compile().invoke({"task": example})
     for name, values in filled_in.items():
         assert values == set(given_to(name) or ()), name
     bundled = Prompts.bundled()

@@ -21,6 +21,7 @@ from .hostile_texts import (
     texts,
     value,
 )
+from .sample_data import RUBRIC_TASK
 from .sample_data import UNATTENDED as CASES
 
 OTHER = "The fox slept all day."
@@ -188,11 +189,13 @@ def judge(
             "vote": "Vote: 2",
             "critique": "The verdict is too high.",
             "steps": "1. Read both texts.\n2. Give a score.",
+            "checks": "Criterion 1: no",
         }
         fields: dict[str, dict[str, Any]] = {
             "score": {"reasoning": remark, "score": low + 1},
             "pair": {"reasoning": remark, "score_1": low + 1, "score_2": low + 2},
             "vote": {"reasoning": remark, "winner": "2"},
+            "checks": {"reasoning": remark, "quotation_1": "", "answer_1": "no"},
             "critique": {"feedback": f"{remark}\nThe verdict is too high.", "no_issue": False},
         }
         if form == "steps":  # a planner sees no text that it could quote
@@ -209,6 +212,8 @@ def outcome(
     name: str, kind: str, candidate: str, remark: str, *, structured: bool, **how: Any
 ) -> tuple[Any, ...]:
     task = {key: part.replace("{}", candidate) for key, part in TASKS[kind].items()}
+    if name == "checklist":
+        task["aspect"] = RUBRIC_TASK["aspect"]
     module = find_protocol(name)
     graph = module.build(
         models={"*": judge(remark, structured=structured, **how)},

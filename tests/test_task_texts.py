@@ -28,6 +28,7 @@ ACCURACY = {
     "criteria": "Is it right?",
     "examples": [{"candidate": "EXAMPLE", "score": 3}],
 }
+WITH_RUBRIC = {**ACCURACY, "rubric": [{"criterion": "Says when."}]}
 PASS = {"name": "pass", "criteria": "Is it right?", "choices": [0, 1]}
 
 
@@ -54,8 +55,9 @@ COMPARING = [name for name, module in protocols().items() if "compare" in module
 @pytest.mark.parametrize("prompts", [None, "papers"])
 @pytest.mark.parametrize("protocol", RATING)
 def test_a_rating_shows_every_text_to_every_agent(protocol: str, prompts: str | None) -> None:
+    aspect = WITH_RUBRIC if protocol == "checklist" else ACCURACY
     seen = prompts_seen(
-        protocol, {"kind": "score", "aspect": ACCURACY, **RATING_TEXTS}, prompts=prompts
+        protocol, {"kind": "score", "aspect": aspect, **RATING_TEXTS}, prompts=prompts
     )
     # G-Eval's planner writes steps from the criteria only.
     judging = [prompt for prompt in seen if protocol != "geval" or "<<<reference " in prompt]

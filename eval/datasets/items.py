@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from array import array
@@ -13,7 +14,15 @@ from statistics import fmean
 from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
 from typing_extensions import TypedDict
 
 from ...state.aggregation import majority as winner_of_most
@@ -23,6 +32,7 @@ from ...state.conversations import asked_and_answered, read_conversation
 from ...state.errors import DataError, UsageError
 from ...state.media import Media
 from ...state.redaction import redact_all
+from ...state.rubrics import Criterion, check_ids, check_rubric
 from ...state.tasks import (
     DEFAULT_CRITERIA,
     TEXTS,
@@ -156,11 +166,36 @@ def _criteria(value: Any) -> Any:
 Criteria = Annotated[tuple[str, ...], BeforeValidator(_criteria)]
 
 
+def _is_rubric(value: Any) -> bool:
+    """Return whether a value is a rubric: a list with objects, or such a list as JSON text."""
+    if isinstance(value, str):
+        return value.lstrip().startswith("[{")
+    return isinstance(value, list | tuple) and any(isinstance(part, Mapping) for part in value)
+
+
+def _rubric(value: Any) -> Any:
+    """Read a rubric that a cell of a table has as JSON text."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except ValueError as error:
+        raise ValueError(f"must be a list of criteria in JSON: {error}") from error
+
+
+def _different(rubric: tuple[Criterion, ...]) -> tuple[Criterion, ...]:
+    check_ids(rubric)
+    return rubric
+
+
+ItemRubric = Annotated[tuple[Criterion, ...], BeforeValidator(_rubric), AfterValidator(_different)]
+
+
 class ScoreItem(_Item):
     """A text to be rated, with human scores by aspect if there are any.
 
     ``annotations`` contains the scores of single annotators if ``human`` has their mean.
-    ``criteria`` are the item's own, in addition to those of the aspect.
+    ``criteria`` and ``rubric`` are the item's own, in addition to those of the aspect.
     """
 
     system: str | None = None
@@ -171,11 +206,16 @@ class ScoreItem(_Item):
     candidate: Annotated[str, AsText]
     references: tuple[str, ...] = ()
     criteria: Criteria = ()
+    rubric: ItemRubric = ()
     human: Annotated[dict[str, ScoreLabel], BeforeValidator(_present)] = {}
     annotations: Annotated[dict[str, ScoreLabels], BeforeValidator(_present)] = {}
 
     def task(self, aspect: Aspect | None) -> ScoreTask:
-        """Return the task for a protocol."""
+        """Return the task for a protocol.
+
+        Raises:
+            UsageError: the item's rubric and the aspect's do not form a rubric together.
+        """
         assert aspect is not None  # texts are rated on aspects alone
         if self.criteria:
             own = "\n".join(self.criteria)
@@ -184,6 +224,13 @@ class ScoreItem(_Item):
             needs = tuple(name for name in OTHER_TEXTS if name in aspect.needed_texts())
             more = {"criteria": f"{aspect.criteria}\nFor this text: {own}", "needs": needs}
             aspect = aspect.model_copy(update=more)
+        if self.rubric:
+            together = (*aspect.rubric, *self.rubric)
+            try:
+                check_rubric(together)
+            except ValueError as error:
+                raise UsageError(f"{self.id!r} on {aspect.name}: {error}") from error
+            aspect = aspect.model_copy(update={"rubric": together})
         texts = {name: getattr(self, name) for name in TEXTS if name in ScoreTask.model_fields}
         return ScoreTask(**texts, aspect=aspect, media=self.media)
 
@@ -302,15 +349,11 @@ def parse_item(row: Mapping[str, Any], kind: TaskKind | None = None) -> Item:
             # A model's answer "true" may have been saved as a truth value. Numbers are read as
             # text, too.
             row[name] = str(row[name])
-    rubric = row.pop("rubric", None)
-    if is_missing(row.get("criteria")):
-        row.pop("criteria", None)
-        if not is_missing(rubric):
-            row["criteria"] = rubric
+    compares = (kind or _kind_of(row)) == "compare"
+    _name_criteria(row, compares)
     annotator = row.pop("annotator", None)
     if not is_missing(annotator):
         row.setdefault("annotators", [annotator])
-    compares = (kind or _kind_of(row)) == "compare"
     material = "question" if compares else "source"
     if "turns" in row:
         row.setdefault("question", row["turns"])
@@ -328,6 +371,18 @@ def parse_item(row: Mapping[str, Any], kind: TaskKind | None = None) -> Item:
     if row.get("source") is None and others:
         return _SourcedItem.model_validate(row)
     return ScoreItem.model_validate(row)
+
+
+def _name_criteria(row: dict[str, Any], compares: bool) -> None:
+    """Put criteria with points under ``rubric``, and other criteria under ``criteria``."""
+    rubric = row.pop("rubric", None)
+    for value in (row.get("criteria"), rubric):
+        if _is_rubric(value) and not compares:
+            row["rubric"] = value
+    if is_missing(row.get("criteria")) or row["criteria"] is row.get("rubric"):
+        row.pop("criteria", None)
+        if not is_missing(rubric) and "rubric" not in row:
+            row["criteria"] = rubric
 
 
 def _kind_of(row: Mapping[str, Any]) -> TaskKind:

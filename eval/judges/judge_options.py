@@ -62,6 +62,10 @@ class ChatEvalJudge(WithModels, options.ChatEvalOptions):
     """The arguments of all judges and the settings of ``chateval``."""
 
 
+class ChecklistJudge(WithModels, options.ChecklistOptions):
+    """The arguments of all judges and the settings of ``checklist``."""
+
+
 class DebateJudge(WithModels, options.DebateOptions):
     """The arguments of all judges and the settings of ``debate`` and ``multiagent``."""
 
@@ -118,6 +122,10 @@ class MakesJudge(Protocol[Made_co]):
     @overload
     def __call__(
         self, judge: Literal["chateval"], /, **options: Unpack[ChatEvalJudge]
+    ) -> Made_co: ...
+    @overload
+    def __call__(
+        self, judge: Literal["checklist"], /, **options: Unpack[ChecklistJudge]
     ) -> Made_co: ...
     @overload
     def __call__(

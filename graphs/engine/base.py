@@ -125,7 +125,7 @@ class ProtocolGraph(JudgeGraphBuilder, Generic[SettingsT]):
         super().__init__(
             JudgeState,
             context_schema=settings_class,
-            input_schema=input_schema_of(protocol.kinds),
+            input_schema=protocol.input_schema or input_schema_of(protocol.kinds),
             output_schema=JudgeOutput,
         )
         given, own = split_models(models, fields or {})

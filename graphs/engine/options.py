@@ -17,7 +17,7 @@ from ...state.settings.protocol_settings import Persona, StopRule
 from ...state.settings.wrapper_settings import Reason
 from .registry import AnyGraph
 
-_WithoutTalk = Literal["baseline", "ensemble", "faireval", "geval", "single"]
+_WithoutTalk = Literal["baseline", "checklist", "ensemble", "faireval", "geval", "single"]
 _Debates = Literal["chateval", "debate", "more", "multiagent", "samre"]
 _Wrappers = Literal["calibrated", "cascade", "repeated", "review"]
 ProtocolName = Literal[_WithoutTalk, _Debates, _Wrappers]
@@ -91,6 +91,12 @@ class ChatEvalOptions(CommonOptions, total=False):
     summary: Literal["replace", "append"]
     summarize_last: bool
     score_each_turn: bool
+
+
+class ChecklistOptions(CommonOptions, total=False):
+    """The settings of ``checklist``."""
+
+    group: Literal["all"] | int
 
 
 class DebateOptions(CommonOptions, total=False):
@@ -188,6 +194,7 @@ class SingleOptions(CommonOptions, total=False):
 
 class InnerOptions(
     ChatEvalOptions,
+    ChecklistOptions,
     DebateOptions,
     EnsembleOptions,
     FairEvalOptions,
@@ -209,6 +216,7 @@ class RunSettings(InnerOptions, CalibratedOptions, CascadeOptions, RepeatedOptio
     calibrated: CalibratedOptions
     cascade: CascadeOptions
     chateval: ChatEvalOptions
+    checklist: ChecklistOptions
     debate: DebateOptions
     ensemble: EnsembleOptions
     faireval: FairEvalOptions

@@ -37,6 +37,7 @@ class Response(NamedTuple):
         winner: ``"1"`` or ``"2"`` of a vote.
         kind: an auditor's label for a speech; ``answers``: whether the speech takes up the one
             before.
+        checks: a checker's answer to each criterion, with a quotation.
     """
 
     prose: str
@@ -45,6 +46,7 @@ class Response(NamedTuple):
     winner: str = ""
     kind: str = ""
     answers: bool = False
+    checks: tuple[tuple[str, str], ...] = ()
 
 
 # The forms of roles that give no score, for calls that do not name a form.
@@ -70,6 +72,8 @@ class View:
         last_values: the latest score or scores; empty before the first.
         log: the turns so far, in order.
         speech: the speech that an auditor labels.
+        criteria: the criteria of a rubric that a checker answers.
+        candidate: the text to be rated; empty in a comparison.
     """
 
     def __init__(self, metadata: Mapping[str, Any], sections: Iterable[Section]) -> None:
@@ -107,6 +111,8 @@ class View:
             section.label: section.text for section in reversed(quoted) if not section.speaker
         }
         self.speech = self._texts.get("speech", "")
+        self.criteria: tuple[str, ...] = tuple(metadata.get("criteria", ()))
+        self.candidate = self._texts.get("candidate", "")
 
     @cached_property
     def evidence(self) -> tuple[Evidence, ...]:

@@ -87,6 +87,9 @@ def as_text(response: Response, form: str) -> str:
     lines = [response.prose]
     if form == "vote":
         lines.append(f"Vote: {response.winner}")
+    elif form == "checks":
+        for number, (answer, quotation) in enumerate(response.checks, start=1):
+            lines += [f"Quotation {number}: {quotation or 'none'}", f"Criterion {number}: {answer}"]
     elif form == "turn_label":
         lines = [f"Kind: {response.kind}", f"Answers: {'yes' if response.answers else 'no'}"]
     elif form in ("text", "steps", "personas", "critique"):
@@ -143,11 +146,17 @@ _FIELDS: dict[str, Callable[[Response], Any]] = {
 def _object(response: Response, schemas: Mapping[str, Any]) -> dict[str, Any]:
     # In a comparison, two numbers with unknown names belong to the first and the second answer.
     numbers = cycle(response.values)
-    return {
+    checks = {
+        f"{field}_{number}": value
+        for number, check in enumerate(response.checks, start=1)
+        for field, value in zip(("answer", "quotation"), check, strict=True)
+    }
+    return checks | {
         name: _FIELDS[name](response)
         if name in _FIELDS
         else _by_type(response, name, schema, numbers)
         for name, schema in schemas.items()
+        if name not in checks
     }
 
 

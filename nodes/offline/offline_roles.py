@@ -10,6 +10,7 @@ All agents have the same evidence. Agents of one role emphasize different pieces
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from itertools import cycle, islice
 from typing import Any, NamedTuple
@@ -256,6 +257,29 @@ def auditor(view: View) -> Response:
     return Response("", kind=kind, answers=answers)
 
 
+_MET = 0.5
+"""The share of a criterion's content words that one sentence of the candidate must have."""
+
+
+def checker(view: View) -> Response:
+    """Answer each criterion by the sentence of the candidate that shares most words with it."""
+    spoken_sentences = [part.strip() for part in re.split(r"(?<=[.!?])\s+|\n", view.candidate)]
+    checks = []
+    words = []
+    for number, criterion in enumerate(view.criteria, start=1):
+        wanted = profile(criterion).stem_set
+        shares = {
+            said: len(wanted & profile(said).stem_set) / len(wanted) if wanted else 0.0
+            for said in spoken_sentences
+        }
+        best = max(shares, key=shares.__getitem__)
+        met = shares[best] >= _MET
+        checks.append(("yes" if met else "no", best if met else ""))
+        share = f"{shares[best]:.0%} of its content words"
+        words.append(f"Criterion {number}: one sentence of the candidate has {share}.")
+    return Response(" ".join(words), checks=tuple(checks))
+
+
 _NAMED = (
     scorer,
     critic,
@@ -267,6 +291,7 @@ _NAMED = (
     summarizer,
     planner,
     auditor,
+    checker,
 )
 ROLES: dict[str, Callable[[View], Response]] = {role.__name__: role for role in _NAMED}
 ROLES["aggregator"] = advocate

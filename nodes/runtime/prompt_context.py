@@ -69,7 +69,7 @@ class _TaskShown:
             values |= {**form.limits(), "rubric": is_rubric(rubric_of(task))}
             shown = prompts.render(f"shared/{task.kind}_task", **values)
             if isinstance(task, ScoreTask):
-                shown += score_rules(task.aspect, prompts)
+                shown += rubric_points(task.aspect, prompts) + score_rules(task.aspect, prompts)
             self._materials[key] = with_all_texts(shown, task, f"shared/{task.kind}_task")
         return self._materials[key]
 
@@ -159,6 +159,15 @@ def score_rules(aspect: Aspect, prompts: Prompts) -> str:
         return ""
     return "\n\n" + prompts.render(
         "shared/score_rules", aspect=aspect, choices=written_choices(aspect.choices)
+    )
+
+
+def rubric_points(aspect: Aspect, prompts: Prompts) -> str:
+    """Return an aspect's criteria with their points as text, or an empty text."""
+    if not aspect.rubric:
+        return ""
+    return "\n\n" + prompts.render(
+        "shared/rubric_points", criteria=aspect.rubric, rubric=is_rubric(aspect)
     )
 
 

@@ -38,6 +38,9 @@ _GIVEN: Mapping[str, Collection[str]] = {
     "chateval/referee": ("role", "title", "agent", "wanted", "others", "last", "scored"),
     "chateval/role_own": (*_ROLE, "description"),
     "chateval/summarizer": (),
+    "checklist/checker": ("aspect", "criteria", "rubric"),
+    "checklist/form_checks": ("structured", "alone", "count"),
+    "checklist/task": ("aspect", "rubric", *_TEXTS_OF_SCORE),
     "courtroom/advocate_alone": ("side", "other", *_ROUNDS),
     "courtroom/advocate_in_team": (
         *("side", "other", "round", "rounds"),
@@ -96,6 +99,7 @@ _GIVEN: Mapping[str, Collection[str]] = {
     "shared/form_text": ("structured", "alone"),
     "shared/log": ("turns", "alone"),
     "shared/repair": ("problem", "form", "cut_off"),
+    "shared/rubric_points": ("criteria", "rubric"),
     "shared/score_rules": ("aspect", "choices"),
     "shared/score_task": (*ScoreTask.model_fields, *_TASK_FORM),
     "shared/system": (),

@@ -310,6 +310,7 @@ def prepare(protocol: Protocol[Any], details: Details | None = None) -> Node:
         check_size("characters", task)
         check_media(task.media)
         check_kind(task.kind, protocol.name, protocol.kinds)
+        protocol.check_task(runtime.settings, task)
         begun: dict[str, Any] = {
             # A reused thread has the values of its last run. The reducers would add to them, and
             # None clears them.

@@ -448,6 +448,33 @@ class FairEvalSettings(PositionSettings):
     """The number of judgements, evidence first, for each order."""
 
 
+MOST_AT_ONCE = 50
+"""The criteria of a rubric that one call can answer."""
+
+
+class ChecklistSettings(Settings):
+    """Settings of the checklist (HealthBench: Arora et al. 2025).
+
+    >>> ChecklistSettings(group="5").group
+    5
+    """
+
+    most_at_once: ClassVar[int] = MOST_AT_ONCE
+
+    group: Literal["all"] | Annotated[int, Field(ge=1, le=MOST_AT_ONCE)] = 1
+    """How many criteria of the rubric one call answers: a number from 1 to 50, or `all`."""
+
+    @field_validator("group", mode="before")
+    @classmethod
+    def _known_group(cls, group: Any) -> Any:
+        number = int(group) if isinstance(group, str) and group.strip().isdecimal() else group
+        if group != "all" and not (type(number) is int and 1 <= number <= MOST_AT_ONCE):
+            raise ValueError(
+                f"must be 'all' or a whole number from 1 to {MOST_AT_ONCE}, got {shortened(group)}"
+            )
+        return number
+
+
 BACKGROUNDS = (
     "a retired ethics professor",
     "a young environmental activist",

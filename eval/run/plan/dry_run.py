@@ -176,7 +176,10 @@ def with_reply_shape(call: Call, reply: Reply, *, objects: bool = True) -> Reply
 # For English: OpenAI's rule of thumb is 75 words to 100 tokens.
 TOKENS_A_WORD = 4 / 3
 
-WORDS = {"text": 150, "critique": 150, "score": 120, "pair": 150, "vote": 60, "steps": 80}
+WORDS = {
+    **{"text": 150, "critique": 150, "score": 120, "pair": 150, "vote": 60, "steps": 80},
+    "checks": 80,
+}
 """The words of a usual reply by its form.
 
 They are the limits in the templates for an argument or the reasons for a score.
@@ -234,6 +237,7 @@ async def role_estimates(
         runtime = await bound_judge.runtime(None, lambda _: None)
         models = {role: runtime.model_of(role) for role in bound_judge.roles}
         per_verdict, once = calls_of_roles(bound_judge, kind, models)
+        per_verdict = _narrowed(per_verdict, bound_judge, models, tasks)
         for role, of_role in {**once, **per_verdict}.items():
             model = models[role]
             profile = profiles.get(role)
@@ -316,6 +320,32 @@ def calls_of_roles(
     bound = bound_judge.bound
     given = bound, kind, lambda role, what: models[role].gives(what)
     return record.calls(*given), record.calls_once(*given)
+
+
+def _narrowed(
+    calls: CallsByRole,
+    bound_judge: BoundJudge[Any],
+    models: Mapping[str, LoadedModel],
+    tasks: Iterable[Mapping[str, Any]],
+) -> CallsByRole:
+    """Return the calls of each role over these tasks, if a protocol's calls depend on the task."""
+    record = bound_judge.record
+    if record.calls_of_task is None:
+        return calls
+
+    def can(role: str, what: str) -> bool:
+        return models[role].gives(what)
+
+    of_tasks = [record.calls_of_task(bound_judge.bound, parse_task(task), can) for task in tasks]
+    return {
+        role: CallRange(
+            min(of_task[role].least for of_task in of_tasks),
+            max(of_task[role].most for of_task in of_tasks),
+        )
+        if of_tasks
+        else of_role
+        for role, of_role in calls.items()
+    }
 
 
 LATIN = 4.0

@@ -23,7 +23,7 @@ from ....nodes.models import prices
 from ....nodes.models.capabilities import default_limits
 from ....nodes.models.loaded_model import LoadedModel
 from ....state.errors import InputError
-from ....state.protocols import CallRange, Range
+from ....state.protocols import CallRange, CallsByRole, Range, total
 from ....state.transcript import Usage, total_usage
 from ...datasets.items import Item
 from ...statistics.alignment import grouped
@@ -127,14 +127,38 @@ def _wanted(
 ) -> Iterator[tuple[str, CallRange]]:
     """Yield each role of a protocol with its calls for the verdicts that are to be made."""
     per_verdict, once = calls_of_roles(bound_judge_of(graph), plan.dataset.kind, models)
+    of_tasks = list(_calls_of_tasks(plan, graph, models))
     for role, in_verdict in per_verdict.items():
-        yield role, in_verdict * verdicts
+        if not of_tasks:
+            yield role, in_verdict * verdicts
+        elif verdicts == _left(plan, "", None):
+            yield role, total(of_task[role] for of_task in of_tasks) * plan.repeats
+        else:
+            least = min(of_task[role].least for of_task in of_tasks)
+            most = max(of_task[role].most for of_task in of_tasks)
+            yield role, CallRange(least, most) * verdicts
     # Calls that each aspect (or the comparison) needs once: if some of its verdicts exist, they may
     # have been made.
     sets = max(1, len(plan.aspects)) if verdicts else 0
     none_done = verdicts == _left(plan, "", None)
     for role, of_set in once.items():
         yield role, CallRange(of_set.least * sets if none_done else 0, of_set.most * sets)
+
+
+def _calls_of_tasks(
+    plan: Plan, graph: Graph, models: Mapping[str, LoadedModel]
+) -> Iterator[CallsByRole]:
+    """Yield the calls of every item and aspect, if a protocol's calls depend on them."""
+    judge = bound_judge_of(graph)
+    count = judge.record.calls_of_task
+    if count is None or plan.only is not None or plan.repeated is not None:
+        return
+    for item in plan.dataset:
+        for aspect in plan.aspects or (None,):
+            # An item with a blank text fails in its own turn, and makes no call.
+            with suppress(InputError):
+                task = item.task(aspect)
+                yield count(judge.bound, task, lambda role, what: models[role].gives(what))
 
 
 def shares(protocol: str, profile: RoleProfile, calls: CallRange) -> Iterator[Part]:

@@ -16,6 +16,7 @@ from ....graphs.engine.wrapper import all_judges, kinds_of
 from ....nodes.runtime.bound_judge import Models
 from ....state.aspects import Aspect
 from ....state.errors import DataError, InputError, UsageError
+from ....state.protocols import any_task
 from ....state.tasks import TEXTS
 from ...datasets.aspect_choice import check_texts, choose_aspects, warn_of_names
 from ...datasets.dataset import Data, Dataset, load_dataset
@@ -192,6 +193,7 @@ def plan(protocols: Protocols, data: Data | None = None, **options: Unpack[Optio
             "settings and models only apply to protocols given by name: a graph has its build()"
         )
     shown = dataset.first(limit)
+    check_tasks(graphs, shown, aspects)
     manifest = describe_run(graphs, shown, aspects, limit, repeats, recording)
     out = options.get("out")
     folder = None if out is None else Path(out)
@@ -207,6 +209,38 @@ def plan(protocols: Protocols, data: Data | None = None, **options: Unpack[Optio
     # Without the user's own data, the recorded items are judged.
     only = recording if data is None else None
     return Plan(graphs, shown, aspects, repeats, manifest, folder, recording, only)
+
+
+def check_tasks(graphs: Mapping[str, Graph], dataset: Dataset, aspects: Sequence[Aspect]) -> None:
+    """Check every item with the protocols that do not judge every task of its kind.
+
+    Raises:
+        UsageError: names the first item that a protocol refuses.
+    """
+    checks = [
+        (name, judge)
+        for name, graph in graphs.items()
+        for bound_judge in judges_of(graph).values()
+        for judge in all_judges(bound_judge)
+        if judge.record.check_task is not any_task
+    ]
+    if not checks:
+        return
+    for line, item in dataset.numbered():
+        for aspect in aspects or (None,):
+            where = f"{dataset.location}, {dataset.line_name} {line}"
+            try:
+                task = item.task(aspect)
+            except InputError:
+                # An item with a blank text fails in its own turn.
+                continue
+            except UsageError as error:
+                raise UsageError(f"{where}: {error}") from error
+            for name, judge in checks:
+                try:
+                    judge.record.check_task(judge.bound, task)
+                except UsageError as error:
+                    raise UsageError(f"{where}: {name}: {error}") from error
 
 
 def data_and_replies(data: Data | None, options: Options) -> tuple[Dataset, Recording | None]:

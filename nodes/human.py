@@ -186,10 +186,12 @@ def read_answer(reply: Any, task: ScoreTask | CompareTask) -> HumanAnswer:
     if values.get("stands") is False:
         del values["stands"]
     if len(values) != 1:
-        many = f"gives {' and '.join(values)}, but only one counts" if values else "is missing"
-        raise ReplyError(
-            f"The answer {many}; please give {wanted(task)}.", str(reply), "contradictory"
+        problem = (
+            f"The answer gives {' and '.join(values)}, but only one counts"
+            if values
+            else "The answer is missing"
         )
+        raise ReplyError(f"{problem}; please give {wanted(task)}.", str(reply), "contradictory")
     read = (
         HumanAnswer(None)
         if values.get("stands") is True

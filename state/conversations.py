@@ -167,9 +167,13 @@ def before_last_answers(entries: Sequence[Entry], answers: int = 1) -> tuple[str
     # calls.
     last = (final if len(final) >= answers else spoken)[-answers:]
     if len(last) < answers:
-        wanted = "no answer" if answers == 1 else f"fewer than {answers} answers"
+        if answers == 1:
+            raise UsageError(
+                "the conversation has no answer to judge: it needs a model's message with text"
+            )
         raise UsageError(
-            f"the conversation has {wanted} to judge: it needs a model's message with text"
+            f"the conversation has fewer than {answers} answers to judge: each needs a model's "
+            "message with text"
         )
     if not any(entry.asks for entry in entries[: last[0]]):
         raise UsageError(
@@ -430,10 +434,12 @@ def _fields(message: Any, where: str) -> dict[str, Any]:
     # A class of LangChain's messages may have any role, such as ``narrator``.
     speaker = _ROLES.get(str(role)) or (_one_line(role) if is_object and "role" in fields else "")
     if not speaker:
-        known_by = "is a message of the type" if is_object else "has the unknown role"
-        raise UsageError(
-            f"{where} {known_by} {shortened(role)}: use user, assistant, system or tool"
+        problem = (
+            f"is a message of the type {shortened(role)}"
+            if is_object
+            else f"has the unknown role {shortened(role)}"
         )
+        raise UsageError(f"{where} {problem}: use user, assistant, system or tool")
     return {**fields, "role": speaker}
 
 

@@ -250,8 +250,12 @@ def parse_task(value: Any) -> ScoreTask | CompareTask:
         kinds = [kind for kind, names in fields.items() if any(name in value for name in names)]
         if len(kinds) != 1:
             has = ", ".join(map(str, value)) or "none"
-            why = "but fields of both kinds" if kinds else "and no field that shows it"
-            raise _no_task("kind", f"has no kind, {why} (it has {has}); {_SHAPES}", value)
+            problem = (
+                f"has no kind, but fields of both kinds (it has {has})"
+                if kinds
+                else f"has no kind, and no field that shows it (it has {has})"
+            )
+            raise _no_task("kind", f"{problem}; {_SHAPES}", value)
         named = kinds[0]
     if named not in ("score", "compare"):
         raise _no_task("kind", f"has an unknown kind, {shortened(named)}; {_SHAPES}", value)

@@ -243,7 +243,7 @@ def test_an_evaluation_without_a_folder_is_exported_in_the_order_of_its_data(
     data = Dataset.of_frame(TEXTS, "mine")
     done = evaluate("single", data)
     with pytest.raises(
-        UsageError, match=r"its data mine was in memory: give the data with --data \(data=\)"
+        UsageError, match=r"its data mine was in memory; give the data with --data \(data=\)"
     ):
         export(done, tmp_path / "verdicts.jsonl")
     assert not (tmp_path / "verdicts.jsonl").exists()
@@ -416,7 +416,7 @@ def test_data_that_is_gone_or_has_changed_is_named_with_the_remedy(
     data.write_text(original.replace("cart", "ship"), "utf-8")
     assert run(command, f"export {rated} --out v.csv") == 2
     assert (
-        f"the texts of {rated} cannot be exported, because {data} has changed since the run"
+        f"the texts of {rated} cannot be exported: {data} has changed since the run"
         in command.errors
     )
     assert "--data (data=), or leave the texts out with --without-texts" in command.errors

@@ -127,7 +127,7 @@ UNKNOWN = [
 
 @pytest.mark.parametrize(("name", "hint"), UNKNOWN)
 def test_an_unknown_name_is_refused_with_a_list_of_what_there_is(name: str, hint: str) -> None:
-    known = "a model is `offline`, `local`, or one of `openai:<name>`, `google_genai:<name>`, "
+    known = "A model is `offline`, `local`, or one of `openai:<name>`, `google_genai:<name>`, "
     with pytest.raises(
         UsageError, match=f"(?i)^{re.escape(f'unknown model {name!r}{hint}')}.*{known}"
     ):

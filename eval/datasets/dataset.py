@@ -355,14 +355,14 @@ def load_dataset(
     source = catalog.find_source(str(data)) if isinstance(data, (str, Path)) else None
     known = source or isinstance(data, Dataset)
     if columns and known:
-        why = "a dataset knows its columns"
         raise UsageError(
-            f"--columns (columns=) only applies to a file or data frame of your own: {why}"
+            "--columns (columns=) only applies to a file or data frame of your own: "
+            "a dataset knows its columns"
         )
     if label_codes and known:
-        why = "the labels of a dataset are known"
         raise UsageError(
-            f"--labels (label_codes=) only applies to a file or data frame of your own: {why}"
+            "--labels (label_codes=) only applies to a file or data frame of your own: "
+            "the labels of a dataset are known"
         )
     if data_dir is not None and not isinstance(data, (str, Path)):
         raise UsageError("data_dir= does not apply to data in memory: leave it out")
@@ -475,9 +475,10 @@ def load_source(
     """
     if not source.is_published:
         if data_dir is not None:
-            where = "comes with a package" if source.file else "comes with jurygraph"
+            origin = "a package" if source.file else "jurygraph"
             raise UsageError(
-                f"--data-dir (data_dir=) does not apply to {source.name}, which {where}: leave it out"
+                f"--data-dir (data_dir=) does not apply to {source.name}, which comes with {origin}: "
+                "leave it out"
             )
         file = source.file or Path(__file__).parent / "data" / f"{source.name}.jsonl"
         path = file if isinstance(file, Path) else Path(file())

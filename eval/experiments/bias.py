@@ -341,8 +341,10 @@ def _self_field(
     expected = "model" if isinstance(items[0], CompareItem) else "system"
     if field != expected:
         fields = "model_1 and model_2" if expected == "model" else "system"
-        remedy = f"read them as {fields} with --columns, and give --self {expected}"
-        raise UsageError(f"--self {field}: the authors of these items are in {fields}; {remedy}")
+        raise UsageError(
+            f"--self {field}: the authors of these items are in {fields}; read them as {fields} "
+            f"with --columns, and give --self {expected}"
+        )
     authors = sorted({author for item in items for author in _authors(item)})
     if not authors:
         raise UsageError(f"--self {given}: no item names the model that wrote its text")
@@ -352,10 +354,12 @@ def _self_field(
         author for author in authors if author.lower() in {name.lower() for name in wanted}
     )
     if not own or len(own) == len(authors):
-        which = "no text is" if not own else "all texts are"
-        known = ", ".join(authors[:12])
-        remedy = f"name the judge's model as the data do: --self {field}=NAME; they name {known}"
-        raise UsageError(f"--self {given}: {which} by {', '.join(sorted(wanted))}; {remedy}")
+        judged = ", ".join(sorted(wanted))
+        problem = f"no text is by {judged}" if not own else f"all texts are by {judged}"
+        raise UsageError(
+            f"--self {given}: {problem}; name the judge's model as the data do: "
+            f"--self {field}=NAME; they name {', '.join(authors[:12])}"
+        )
     return SelfField(field, own)
 
 

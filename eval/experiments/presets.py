@@ -160,16 +160,18 @@ def plan_ablation(
         raise UsageError(f"no plan {ablation!r}; plans are {', '.join(ablations())}, {FAIR}")
     chosen = ablations()[ablation] if isinstance(ablation, str) else ablation
     fits = ", ".join(chosen.data)
-    plan = f"the plan {chosen.name}"
     if chosen.kind is not None and dataset.kind != chosen.kind:
         wanted = {"compare": "pairs of answers", "score": "texts to be rated"}[chosen.kind]
-        raise UsageError(f"{plan} is for {wanted}, which {dataset.name} does not have; {fits} do")
+        raise UsageError(
+            f"the plan {chosen.name} is for {wanted}, which {dataset.name} does not have; {fits} do"
+        )
     # The first thousand items are enough; a large dataset need not be read completely.
     if chosen.by_category and not any(
         getattr(item, "category", None) for item in islice(dataset, 1000)
     ):
         raise UsageError(
-            f"{plan} compares categories of items, but {dataset.name} has none; {fits} do"
+            f"the plan {chosen.name} compares categories of items, but {dataset.name} has none; "
+            f"{fits} do"
         )
     given, planned_axes = ({axis.name: axis for axis in listed} for listed in (axes, chosen.axes))
     new = {name: axis for name, axis in given.items() if name not in planned_axes}

@@ -435,9 +435,14 @@ def plan_whatif(run: Path, edit: Edit, config: RunConfig, options: WhatIfOptions
             turn.get("id", "").removeprefix(SWAPPED) for turn in chain(*debates.values())
         )
         usual = ", ".join(f"{turn} (in {count:,})" for turn, count in turns.most_common(12))
-        fixed = "it gives the score that is the verdict, and its agent gives no other"
-        reason = fixed if turns[edit.turn] else "no such turn"
-        raise UsageError(f"{edit.turn} cannot be changed in {run}: {reason}; turns are {usual}")
+        if not turns[edit.turn]:
+            raise UsageError(
+                f"{edit.turn} cannot be changed in {run}: no such turn; turns are {usual}"
+            )
+        raise UsageError(
+            f"{edit.turn} cannot be changed in {run}: it gives the score that is the verdict, and "
+            f"its agent gives no other; turns are {usual}"
+        )
     changed = f"{name} {edit.title}"
     of_run["out"] = run / FOLDER / file_name(f"{edit.change}-{edit.turn}")
     varies = may_vary(recorded.manifest, name)

@@ -103,8 +103,9 @@ class RunConfig:
                 raise UsageError(f"{option.name} must be a number, got {value:g}")
             may_be_zero = option.metadata["may_be_zero"]
             if value < 0 or (value == 0 and not may_be_zero):
-                bound = "0 or more" if may_be_zero else "above 0"
-                raise UsageError(f"{option.name} must be {bound}, got {value:g}")
+                if may_be_zero:
+                    raise UsageError(f"{option.name} must be 0 or more, got {value:g}")
+                raise UsageError(f"{option.name} must be above 0, got {value:g}")
 
     @classmethod
     def from_options(cls, options: Mapping[str, Any], others: Iterable[str] = ()) -> Self:

@@ -358,10 +358,12 @@ def stored_results(folder: Path) -> StoredResults:
     read_manifest(folder)
     results = results_of(folder)
     if not results.path.exists():
-        why = "nothing was judged in it"
+        holds = f"{folder}: holds {FILE} but no {results.path.name}"
         if any((shard / FILE).exists() for shard in folder.glob("shard-*-of-*")):
-            why = f"its verdicts are in shards; first run jurygraph merge {folder} --out {folder}"
-        raise DataError(f"{folder}: holds {FILE} but no {results.path.name}: {why}")
+            raise DataError(
+                f"{holds}: its verdicts are in shards; first run jurygraph merge {folder} --out {folder}"
+            )
+        raise DataError(f"{holds}: nothing was judged in it")
     return results.read()
 
 

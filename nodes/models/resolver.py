@@ -135,14 +135,22 @@ def check(spec: ModelSpec) -> Callable[[], _Made]:
     if provider in _langchain_providers() and name:
         known = _made_by_langchain(spec)
         return lambda: _made(spec, known, *http_clients(known))
+    raise _unknown_model(spec.name, provider, name)
+
+
+def _unknown_model(given: str, provider: str, name: str) -> UsageError:
+    names = ", ".join(f"`{known}:<name>`" for known in provider_names())
+    kinds = f"A model is `offline`, `local`, or one of {names}"
     close = difflib.get_close_matches(provider, provider_names(), 1, 0.7)
-    meant = f"did you mean `{close[0]}:{name or '<name>'}`? A" if close else "a"
-    if not (close or name):
-        meant = "name its provider, too, as in `openai:gpt-4o-mini`. A"
-    raise UsageError(
-        f"unknown model {spec.name!r}; {meant} model is `offline`, `local`, or one of "
-        f"{', '.join(f'`{known}:<name>`' for known in provider_names())}"
-    )
+    if close:
+        return UsageError(
+            f"unknown model {given!r}; did you mean `{close[0]}:{name or '<name>'}`? {kinds}"
+        )
+    if not name:
+        return UsageError(
+            f"unknown model {given!r}; name its provider, too, as in `openai:gpt-4o-mini`. {kinds}"
+        )
+    return UsageError(f"unknown model {given!r}. {kinds}")
 
 
 def _check_key(spec: ModelSpec, keys: Sequence[str]) -> None:

@@ -234,18 +234,25 @@ def _datasets(runs: Sequence[Evaluation], data: Data | Sequence[Data]) -> list[D
 def _again(run: Evaluation, about: Mapping[str, Any]) -> Dataset:
     location = about.get("location")
     name = about.get("name")
-    remedy = "give the data with --data (data=), or leave the texts out with --without-texts (texts=False)"
-    of = f"the texts of {run.folder or 'the run'} cannot be exported"
+    problem = ""
+    dataset = None
     if not location or not name:
-        raise UsageError(f"{of}, because {MANIFEST} does not say where its data was: {remedy}")
-    if location == "in memory":
-        raise UsageError(f"{of}, because its data {name} was in memory: {remedy}")
-    try:
-        dataset = load_again(about)
-    except (UsageError, OSError) as error:
-        raise UsageError(f"{of}: {error}; {remedy}") from error
-    if dataset.digest != about.get("digest"):
-        raise UsageError(f"{of}, because {location} has changed since the run: {remedy}")
+        problem = f"{MANIFEST} does not say where its data was"
+    elif location == "in memory":
+        problem = f"its data {name} was in memory"
+    else:
+        try:
+            dataset = load_again(about)
+        except (UsageError, OSError) as error:
+            problem = str(error)
+        else:
+            if dataset.digest != about.get("digest"):
+                problem = f"{location} has changed since the run"
+    if problem or dataset is None:
+        raise UsageError(
+            f"the texts of {run.folder or 'the run'} cannot be exported: {problem}; give the data "
+            "with --data (data=), or leave the texts out with --without-texts (texts=False)"
+        )
     return dataset
 
 

@@ -246,9 +246,10 @@ def _lines(file: RowFile, only: Filter) -> Iterator[tuple[int, dict[str, Any], L
         # The first chosen line decides for the whole file.
         form = form_of(row) if form is None else form
         if form is None:
-            wanted = "a line has `item` and `reply` or `replies` (see docs/replay.md)"
-            why = f"no recorded reply; {wanted}, this one has {', '.join(row)}"
-            raise DataError(f"{file.path}, line {number}: {why}")
+            raise DataError(
+                f"{file.path}, line {number}: no recorded reply; a line has `item` and `reply` or "
+                f"`replies` (see docs/replay.md), this one has {', '.join(row)}"
+            )
         try:
             line = _published(form, row) if form else row
             yield number, row, Line.model_validate(line if rule is None else {**line, "rule": rule})
@@ -261,14 +262,12 @@ def _lines(file: RowFile, only: Filter) -> Iterator[tuple[int, dict[str, Any], L
             raise DataError(f"{file.path}, line {number}: {why}") from error
     if chosen and form is None:
         unknown = [name for name in chosen if name not in names]
-        what = (
-            f"no field {unknown[0]!r}, only {', '.join(sorted(names))}"
-            if unknown
-            else "no such line"
-        )
-        raise UsageError(
-            f"{file.path}: {what} ({' and '.join(f'{k}={v}' for k, v in chosen.items())})"
-        )
+        condition = " and ".join(f"{name}={value}" for name, value in chosen.items())
+        if unknown:
+            raise UsageError(
+                f"{file.path}: no field {unknown[0]!r}, only {', '.join(sorted(names))} ({condition})"
+            )
+        raise UsageError(f"{file.path}: no such line ({condition})")
 
 
 # These fields differ between any two lines, and do not identify the judge of a line.

@@ -57,6 +57,9 @@ bounds are exact.
 Can = Callable[[str, str], bool]
 """``can(role, what)``: whether the role's model returns several replies (``n``) or ``logprobs``."""
 
+_NAMED: set[type[Settings]] = set()
+"""The settings whose name in messages is that of their protocol."""
+
 CountCalls = Callable[[SettingsT, TaskKind, Can], CallsByRole]
 """Returns each role's calls from the bound settings, the task's kind and the models' abilities."""
 
@@ -271,5 +274,7 @@ class Protocol(Generic[SettingsT]):
                 f"{self.name}: role_kinds has {wrong.pop()!r}; a role is one of {known}"
             )
         # Messages about a setting use the protocol's name, even if only the class is known.
-        if self.settings is not Settings:
+        # The first protocol with these settings counts: a copy of it under another name shares them.
+        if self.settings is not Settings and self.settings not in _NAMED:
+            _NAMED.add(self.settings)
             self.settings.called = self.name

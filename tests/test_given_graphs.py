@@ -2,6 +2,7 @@
 
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -285,6 +286,14 @@ def test_a_file_is_what_a_name_is(files: Path) -> None:
     changed(files)
     with pytest.raises(UsageError, match=r"mine: file was [0-9a-f]{12}, is [0-9a-f]{12}"):
         evaluate(mine, "demo", **options)
+
+
+def test_a_copy_of_a_protocol_under_another_name_does_not_change_the_messages_of_the_first() -> (
+    None
+):
+    replace(single.protocol, name="copied")
+    with pytest.raises(UsageError, match="temprature is not a setting of single"):
+        single.build({"temprature": 0})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("name", "told"), [

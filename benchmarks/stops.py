@@ -23,7 +23,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from jurygraph.eval import evaluate
+from jurygraph.eval import Result, evaluate, fit_cascade
 from jurygraph.eval.analysis.early_stops import fit_changes, fit_gaps
 from jurygraph.graphs.samre import mean_totals, rounds_agree
 from jurygraph.nodes.runtime.stops import (
@@ -65,6 +65,35 @@ def panels(replies: Path) -> None:
         f"{len(whole):,} recorded panels of 5: {fmean(asked):.2f} of 5 members asked, "
         f"{changed} of {len(asked):,} winners changed"
     )
+
+
+def cascades(replies: Path) -> None:
+    """Print cascades of a panel of the weaker recorded models, and GPT-4 in doubt."""
+    rows: dict[str, dict[str, Any]] = defaultdict(dict)
+    labels = {}
+    with gzip.open(replies, "rt", encoding="utf-8") as lines:
+        for row in map(json.loads, lines):
+            chosen = (row["kind"], row["strategy"], row["swapped"]) == ("verdict", "Vanilla", False)
+            if chosen and str(row["author_winner"]) in ("1", "2"):
+                rows[row["item_id"]][row["judge_model"]] = str(row["author_winner"])
+                labels[row["item_id"]] = str(row["label"])
+    cheap, dear = [], []
+    for item, votes in rows.items():
+        weak = {model: vote for model, vote in votes.items() if model != "GPT-4"}
+        if "GPT-4" not in votes or len(weak) < 3:
+            continue
+        pairs = {model: [10.0, 1.0] if vote == "1" else [1.0, 10.0] for model, vote in weak.items()}
+        winner, details = majority_vote(pairs)
+        about: Any = {"item": item, "status": "ok", "human": labels[item]}
+        cheap.append(Result(**about, protocol="ensemble", winner=winner, details=details))
+        dear.append(Result(**about, protocol="single", winner=votes["GPT-4"]))
+    for most in (0.1, 0.25, 0.5, 1.0):
+        found = fit_cascade(cheap, dear, most=most)
+        print(
+            f"cascade, at most {most:.0%}: {found.items} items, accuracy {1 - found.loss:.3f} with "
+            f"GPT-4 asked on {found.asked:.0%}; panel {1 - found.cheap:.3f}, GPT-4 "
+            f"{1 - found.expensive:.3f}; {found.settings}"
+        )
 
 
 Path_ = Sequence[Score]
@@ -163,6 +192,7 @@ def main() -> None:
     given = parser.parse_args()
     if given.replies:
         panels(given.replies)
+        cascades(given.replies)
     debates(given.items, given.folds)
     hearings(given.items, given.folds)
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .analysis import Study
     from .analysis.early_stops import fit_stops
+    from .analysis.fitted_cascade import FittedCascade, fit_cascade
     from .analysis.panel_sources import panel
     from .analysis.panel_value import Panel
     from .analysis.pilot import StudyPlan, plan_study
@@ -40,6 +41,7 @@ __all__ = [
     "Dataset",
     "Evaluation",
     "Evaluations",
+    "FittedCascade",
     "Panel",
     "Ray",
     "RedTeam",
@@ -64,6 +66,7 @@ __all__ = [
     "check",
     "evaluate",
     "export",
+    "fit_cascade",
     "fit_stops",
     "load_dataset",
     "measure",
@@ -80,6 +83,7 @@ __all__ = [
 _NAMES = {
     "analysis": "Study",
     "analysis.early_stops": "fit_stops",
+    "analysis.fitted_cascade": "FittedCascade fit_cascade",
     "analysis.panel_sources": "panel",
     "analysis.panel_value": "Panel",
     "analysis.pilot": "StudyPlan plan_study",

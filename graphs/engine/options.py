@@ -78,6 +78,7 @@ class CascadeOptions(CommonOptions, total=False):
     expensive_settings: InnerOptions
     when: Reason | Sequence[Reason]
     gap: float
+    confidence: float
 
 
 class ChatEvalOptions(CommonOptions, total=False):

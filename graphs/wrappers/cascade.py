@@ -6,26 +6,30 @@
 
 ``cascade(cheap, expensive)`` takes any two graphs. The registered protocol ``cascade`` takes the
 two that its settings name. A verdict is in doubt if it ended at its last round (``unresolved``), if
-its two answer orders disagree (``inconsistent``), or if the scores of its two answers differ by
-less than a threshold (``gap``). If the expensive protocol is asked, its verdict counts.
+its two answer orders disagree (``inconsistent``), if the scores of its two answers differ by less
+than a threshold (``gap``), or if too small a share of a panel's votes, or of the probability of a
+score, supports it (``confidence``, not by default). If the expensive protocol is asked, its verdict counts.
 
 Model calls: those of the cheap protocol; in doubt also those of the expensive one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from math import inf
 from typing import Any, NotRequired, Unpack, cast
 
 from ...nodes.runtime.bound_judge import Models
+from ...state.aggregation import winner_by_mean
+from ...state.errors import UsageError
 from ...state.graph_state import GraphState, Outcome
 from ...state.protocols import CallRange, CallsByRole, Can
 from ...state.settings.wrapper_settings import REASONS, CascadeSettings, Reason
 from ...state.tasks import TaskKind
 from ...state.transcript import Turn, usage_of_turns
-from ...state.verdict import Verdict
+from ...state.verdict import Verdict, Winner
 from ..engine.options import AnyJudge, Bound, CascadeOptions
 from ..engine.wrapper import (
     Count,
@@ -55,7 +59,11 @@ class CascadeState(GraphState):
 
 
 def cascade(
-    cheap: AnyJudge, expensive: AnyJudge, when: When = REASONS, gap: float = 1.0
+    cheap: AnyJudge,
+    expensive: AnyJudge,
+    when: When = REASONS,
+    gap: float = 1.0,
+    confidence: float = 0.6,
 ) -> Cascade:
     """Build a graph that asks the second protocol only if the first is in doubt, not compiled.
 
@@ -65,9 +73,11 @@ def cascade(
         when: the reasons that count as doubt, or a function that returns whether the cheap verdict
             is in doubt.
         gap: two answers are too close if their scores differ by less.
+        confidence: with ``when="confidence"``, the share of votes or of probability below which a
+            verdict is in doubt.
 
     Raises:
-        InputError: an unknown reason, or a ``gap`` below 0.
+        InputError: an unknown reason, a ``gap`` below 0, or a ``confidence`` outside 0 to 1.
 
     >>> from jurygraph.graphs import debate, single
     >>> graph = cascade(single.build(), debate.build(n=1), gap=0.5).compile()
@@ -75,7 +85,9 @@ def cascade(
     >>> graph.invoke({"task": task})["verdict"]["details"]["asked"]
     ['single', 'debate']
     """
-    chosen: dict[str, Any] = {} if callable(when) else {"when": tuple(when), "gap": gap}
+    chosen: dict[str, Any] = {} if callable(when) else {"when": when, "gap": gap}
+    if not callable(when) and confidence != 0.6:
+        chosen["confidence"] = confidence
     judges = GivenJudges(CascadeSettings(**chosen), cheap=cheap, expensive=expensive)
     if not callable(when):
         return Cascade(judges)
@@ -98,7 +110,46 @@ def escalation_reason(verdict: Verdict, settings: CascadeSettings) -> str | None
         words["inconsistent"] = f"{judge} has another winner with the answers swapped"
     if gap < settings.gap:
         words["gap"] = f"{gap:g} between the answers is less than {settings.gap:g}"
+    if "confidence" in settings.when:
+        share = confidence_of(verdict.winner, verdict.details)
+        if share is None:
+            raise UsageError(
+                f"when=confidence needs votes of a panel or probabilities of scores, and a verdict "
+                f"of {judge} has neither: use another reason, or a panel or geval as cheap"
+            )
+        if share < settings.confidence:
+            words["confidence"] = f"{share:.2g} of {judge} supports its verdict, less than " + (
+                f"{settings.confidence:g}"
+            )
     return next((f"{name}: {words[name]}" for name in settings.when if name in words), None)
+
+
+def confidence_of(winner: Winner | None, details: Mapping[str, Any]) -> float | None:
+    """Return how far a verdict is supported, as a share, or ``None`` if its details do not tell.
+
+    It is the probability of the likeliest score (``geval``), the share of the jurors' votes for the
+    winner (``samre``), the share of runs with this winner (``repeated``), or the share of a panel's
+    members that prefer the winner or gave the most frequent score.
+
+    >>> confidence_of("1", {"votes": {"1": 3, "2": 2}, "jurors": dict.fromkeys("abcde")})
+    0.6
+    >>> confidence_of(None, {"distribution": {"3": 0.25, "4": 0.75}}), confidence_of("1", {})
+    (0.75, None)
+    """
+    if distribution := details.get("distribution"):
+        return float(max(distribution.values()))
+    jurors = details.get("jurors")
+    votes = details.get("votes")
+    if winner and jurors and votes and 0 < sum(votes.values()) <= len(jurors):
+        return float(votes.get(winner, 0) / sum(votes.values()))
+    ballots: list[Any] = list(details.get("winners") or ())
+    if not ballots:
+        given = (details.get("scores_by_referee") or {}).values()
+        ballots = [winner_by_mean(score) if isinstance(score, list) else score for score in given]
+    if not ballots:
+        return None
+    supported = ballots.count(winner) if winner else Counter(ballots).most_common(1)[0][1]
+    return supported / len(ballots)
 
 
 class Cascade(Wrapper[CascadeSettings]):
@@ -169,7 +220,8 @@ def counted(count: Count, settings: CascadeSettings, kind: TaskKind, can: Can) -
     The expensive protocol is only asked in doubt, so its minimum is 0.
     """
     # A single text has no orders that could disagree and no two scores that could be close.
-    in_doubt = "unresolved" in settings.when if kind == "score" else bool(settings.when)
+    of_score = {"unresolved", "confidence"} & {*settings.when}
+    in_doubt = bool(of_score if kind == "score" else settings.when)
     calls: dict[str, CallRange] = {}
     for place in settings.places:
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal, Self, get_args
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
@@ -14,9 +14,10 @@ from .base_settings import MOST_WRAPPERS, Samples, Settings, explicitly_set
 from .caller_rules import ForCallers
 from .option_types import TypedAs
 
-Reason = Literal["unresolved", "inconsistent", "gap"]
+Reason = Literal["unresolved", "inconsistent", "gap", "confidence"]
 """Why a cascade also asks its expensive protocol."""
-REASONS: tuple[Reason, ...] = get_args(Reason)
+REASONS: tuple[Reason, ...] = ("unresolved", "inconsistent", "gap")
+"""The reasons that count by default."""
 
 
 def _from_text(value: Any) -> Any:
@@ -159,10 +160,16 @@ class CascadeSettings(WrapperSettings):
     """Its settings (on a command line: `expensive_settings.n=2`)."""
     when: Reasons = REASONS
     """What counts as doubt: `unresolved` (it ended at its last round), `inconsistent` (the two
-    orders of the answers disagree), `gap` (the scores of the two answers are too close). None:
+    orders of the answers disagree), `gap` (the scores of the two answers are too close),
+    `confidence` (too few votes of a panel for its verdict, or too little probability). None:
     nothing does."""
     gap: float = Field(default=1.0, ge=0)
     """Two answers are too close if their scores differ by less."""
+    confidence: float = Field(default=0.6, gt=0, le=1)
+    """With `when=confidence`, the share of votes, or of probability, below which a verdict is in
+    doubt."""
+
+    newer: ClassVar[frozenset[str]] = frozenset({"confidence"})
 
 
 class ReviewSettings(CalibratedSettings):

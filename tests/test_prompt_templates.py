@@ -77,7 +77,7 @@ def test_another_wording_has_another_digest(tmp_path: Path) -> None:
     bundled = Prompts.bundled()
     own = Prompts.load(str(folder))
     # A user's folder is checked when it is loaded, and the bundled templates here.
-    bundled.check()
+    bundled.check(bundled.sources)
     assert bundled.digest("debate") != own.digest("debate")
     assert bundled.digest("shared") == own.digest("shared")
 
@@ -407,13 +407,13 @@ def filled_in(monkeypatch: pytest.MonkeyPatch) -> dict[str, set[str]]:
 
 
 def test_the_placeholders_of_every_template_are_known(filled_in: dict[str, set[str]]) -> None:
+    # A set of its own, so that no template has been filled in by an earlier test.
+    fresh = Prompts(dict(Prompts.bundled().sources))
     for name, settings in VARIANTS:
         for kind in find_protocol(name).protocol.kinds:
             for structured in ("auto", "off"):
-                # A folder, though an empty one, so that no template has been filled in by an
-                # earlier test.
                 graph = find_protocol(name).build(structured=structured, **settings)
-                graph.bound_judge._prompts[None, "on"] = Prompts(dict(Prompts.bundled().sources))
+                graph.bound_judge._prompts[None, "on"] = fresh
                 example = RUBRIC_EXAMPLE if name == "checklist" else EXAMPLES[kind]
                 graph.compile().invoke({"task": example})
     for name, values in filled_in.items():

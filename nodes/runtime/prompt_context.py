@@ -389,19 +389,20 @@ class Prompts:
             )
         files = {name: place / f"{name}.md" for name in own}
         prompts = cls({**base.sources, **own}, replaced=files)
-        prompts.check()
+        # The others are the package's own, which are compiled when an agent first needs them.
+        prompts.check(own)
         for name in own:
             prompts.check_placeholders(name, place / f"{name}.md")
         prompts.check_shown({name.partition("/")[0] for name in own})
         return prompts
 
-    def check(self) -> None:
-        """Compile all templates to find errors before any model is called.
+    def check(self, names: Iterable[str]) -> None:
+        """Compile templates to find errors before any model is called.
 
         Raises:
             UsageError: a template that cannot be read.
         """
-        for name in self.sources:
+        for name in names:
             self._template(name)
 
     def check_placeholders(self, name: str, file: Path) -> None:
@@ -583,7 +584,7 @@ def _with_templates(templates: Path) -> Prompts:
             "put it in a folder of the protocol's own name"
         )
     prompts = Prompts({**_BUNDLED.sources, **own})
-    prompts.check()
+    prompts.check(own)
     return prompts
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -223,7 +224,8 @@ def _own_prompts(graphs: Mapping[str, Graph]) -> dict[str, list[dict[str, Any]]]
     return described
 
 
-def package_versions() -> dict[str, str]:
+@cache
+def package_versions() -> Mapping[str, str]:
     """Return the versions of this package and of its main dependencies, by name."""
     own = "jurygraph langgraph langchain-core langchain-openai langchain-google-genai pydantic"
     return {package: installed_version(package) for package in own.split()}

@@ -6,6 +6,7 @@ import os
 import signal
 import ssl
 import sys
+import warnings
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -14,10 +15,11 @@ import pytest
 import pytest_socket
 from hypothesis import HealthCheck, settings
 from jurygraph.eval.cli import runtime
+from jurygraph.eval.journal import database
 from jurygraph.nodes.models import send
 from jurygraph.nodes.models.retry import RetryPolicy
 
-from .journal_locations import KINDS, schema, somewhere
+from .journal_locations import KINDS, schema, somewhere, with_shared_statements
 from .loopback import Provider
 from .processes import HANG_GUARD, WATCHERS, Command, Forks, Simulated, forking, simulated_provider
 
@@ -90,11 +92,13 @@ def _interruptible() -> Iterator[None]:
 def _one_process_for_many() -> Iterator[None]:
     """Adapt work that each command's process would do, since one process runs many commands.
 
-    Each client reads all certificate authorities: 20 ms and a megabyte. A command freezes the heap,
-    because its process ends with it; this process continues and would never free a test.
+    Each client reads all certificate authorities: 20 ms and a megabyte. Each journal compiles its
+    statements: 20 ms. A command freezes the heap, because its process ends with it; this process
+    continues and would never free a test.
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ssl, "create_default_context", cache(ssl.create_default_context))
+        patch.setattr(database, "create_engine", with_shared_statements(database.create_engine))
         patch.setattr(runtime, "freeze_heap", lambda: None)
         yield
 
@@ -113,6 +117,18 @@ def _no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in list(os.environ):
         if name.startswith(FOREIGN) or name.upper() in (*PROXIES, "COLUMNS"):
             monkeypatch.delenv(name)
+
+
+@pytest.fixture
+def collected() -> Iterator[None]:
+    """Collect what a test leaves open, such as a client of its own, which nobody can close.
+
+    Everything else is then excluded from later collections, so that the next one is short.
+    """
+    yield
+    with warnings.catch_warnings(action="ignore"):
+        gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """Places for the journals of tests: files, and schemas in this machine's Postgres server."""
 
 import os
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from jurygraph.eval.journal.database import journal_location
 from jurygraph.eval.journal.records import Entry
 from jurygraph.eval.journal.store import Patience, Store
 from jurygraph.state.transcript import Usage
+from sqlalchemy import Engine
 
 KINDS = ["file", "shared file", "postgres"]
 SHARED = pytest.mark.parametrize("where", KINDS[1:], indirect=True)
@@ -74,3 +75,21 @@ async def opened(where: str | Path, **options: Any) -> AsyncIterator[Journal]:
         yield journal
     finally:
         await journal.close()
+
+
+def with_shared_statements(create_engine: Callable[..., Engine]) -> Callable[..., Engine]:
+    """Let all SQLite engines of a process share compiled statements, which belong to a dialect."""
+    first = create_engine("sqlite://")
+    # A dialect knows its database only after the first connection.
+    first.connect().close()
+
+    def create(*arguments: Any, **options: Any) -> Engine:
+        engine = create_engine(*arguments, **options)
+        if engine.dialect.name == first.dialect.name:
+            shared: Any = first
+            of_engine: Any = engine
+            of_engine.dialect = of_engine.pool._dialect = shared.dialect
+            of_engine._compiled_cache = shared._compiled_cache
+        return engine
+
+    return create

@@ -1,9 +1,7 @@
 """Test chat model objects of the caller: sync, async, several event loops, LangChain's cache."""
 
 import asyncio
-import gc
 import threading
-import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import cycle
@@ -29,6 +27,9 @@ from .loopback import Answer, Failure, Provider, Request
 from .loopback_debate import OPENAI, SCORE_TASK, openai_chat
 from .loopback_dialects import DIALECTS, Said, Server, serving
 from .processes import HANG_GUARD
+
+# The owner of an object's async client closes its connections.
+pytestmark = pytest.mark.usefixtures("collected")
 
 OVERLOADED = Failure(503, "Overloaded.")
 GOOD: dict[str, Any] = {"reasoning": "All claims hold.", "score": 4}
@@ -89,15 +90,6 @@ def test_langchains_cache_answers_one_judge_and_none_that_differs(
 def chats() -> Iterator[Server]:
     with serving(None, lambda _: Said("All claims hold.\nScore: 4")) as server:
         yield server
-
-
-@pytest.fixture(autouse=True)
-def left_open() -> Iterator[None]:
-    """Collect a test's leftovers: the owner of an object's async client closes its connections."""
-    yield
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        gc.collect()
 
 
 async def ask(chat: BaseChatModel) -> None:

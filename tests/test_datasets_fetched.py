@@ -1,10 +1,8 @@
 """Test fetching published files: real clients against a hub on loopback with our files."""
 
-import gc
 import hashlib
 import importlib.util
 import re
-import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -26,7 +24,7 @@ SUMMARIES = SOURCES["summeval"]
 
 
 @pytest.fixture
-def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Hub]:
+def hub(collected: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Hub]:
     monkeypatch.setenv("JURYGRAPH_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(
         fetch, "PATIENCE", replace(fetch.PATIENCE, first_wait=0.001, longest_wait=0.001)
@@ -34,8 +32,6 @@ def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Hub]:
     with serving(Hub()) as served:
         point_to(served.url, monkeypatch)
         yield served
-    with warnings.catch_warnings(action="ignore"):
-        gc.collect()
 
 
 def path_of(source: Source, number: int = 0) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from itertools import combinations_with_replacement
 from statistics import fmean, pstdev, stdev
 
+import numpy as np
 import pytest
 from jurygraph.eval.experiments.errata import Erratum, errata, errata_of
 from jurygraph.eval.experiments.paper_tables import find_table, paper_tables
@@ -237,11 +238,12 @@ def test_gains_of_the_courtroom() -> None:
 def test_the_p_values_of_the_courtroom_fit_no_common_number_of_samples() -> None:
     table = rows("courtroom-table3")
     accuracy = {key: of["preference", "accuracy"] for key, of in rows("courtroom-table1").items()}
+    freedoms = np.arange(2, 3400)
     fitting = {}
     for (row, model), figures in table.items():
         t, p = figures["not stated", "t"], figures["not stated", "p"]
         fitting[model] = {
-            freedom for freedom in range(2, 3400) if abs(2 * stats.t.sf(t, freedom) - p) <= 0.0005
+            int(freedom) for freedom in freedoms[abs(2 * stats.t.sf(t, freedoms) - p) <= 0.0005]
         }
         # The smallest t over 3,300 votes: the accuracies are rounded to two digits, and the two
         # judges err on different votes.

@@ -122,6 +122,7 @@ def test_an_interval_is_called_what_it_is(tmp_path: Path) -> None:
 
 # Matthews correlation of three classes: Gorodkin 2004, equation 8.
 DECLARED = """
+import json
 import sys
 import numpy as np
 from jurygraph.eval.statistics import metrics
@@ -135,7 +136,10 @@ def matthews(tables):
 
 metrics.METRICS["mcc"] = metrics.Metric("mcc", "compare", "Matthews correlation", "MCC", formula=matthews)
 from jurygraph.eval.cli.app import app
-app(sys.argv[1:], standalone_mode=False)
+from typer.testing import CliRunner
+done = [CliRunner().invoke(app, words, catch_exceptions=False) for words in json.loads(sys.argv[1])]
+assert not any(one.exit_code for one in done), done
+print(json.dumps([one.stdout for one in done]))
 """
 
 
@@ -151,17 +155,23 @@ def test_a_declaration_is_enough_for_a_metric_to_be_shown_everywhere(tmp_path: P
     other = [compared(r.item, "single", winner="1", human=r.human, group=r.group) for r in pairs()]
     folder = run_folder(tmp_path / "run", [*pairs(), *other], kind="compare")
 
-    def run(*words: object) -> str:
-        command = [sys.executable, "-c", DECLARED, *map(str, words), "--resamples", "100"]
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    # Metrics are declared before the commands are imported, so they run in another process: one.
+    commands = [
+        ["agree", str(folder), "--json"],
+        ["agree", str(folder)],
+        ["report", str(folder), "--all", "--metric", "mcc", "--csv", str(tmp_path / "csv")],
+    ]
+    words = json.dumps([[*command, "--resamples", "100"] for command in commands])
+    program = [sys.executable, "-c", DECLARED, words]
+    printed = subprocess.run(program, capture_output=True, text=True, check=True).stdout
+    as_json, agreed, shown = json.loads(printed)
 
     value = matthews(pairs())
-    found = json.loads(run("agree", folder, "--json"))["debate"]["preference"]
+    found = json.loads(as_json)["debate"]["preference"]
     assert found["mcc"]["value"] == pytest.approx(value)
     assert found["mcc"]["low"] < value < found["mcc"]["high"]
     assert found["intervals"]["mcc"] == "bootstrap over groups"
-    assert f"{value:.3f}" in run("agree", folder)
-    shown = run("report", folder, "--all", "--metric", "mcc", "--csv", tmp_path / "csv")
+    assert f"{value:.3f}" in agreed
     assert "Matthews correlation" in shown
     leaderboard = csv.DictReader(StringIO((tmp_path / "csv" / "leaderboard.csv").read_text()))
     assert float(

@@ -3,6 +3,7 @@
 import json
 import math
 import re
+import shutil
 import zlib
 from pathlib import Path
 from typing import Any
@@ -240,9 +241,8 @@ def other_way_round(results: Path) -> None:
 
 def test_gains_and_t_tests_over_questions_and_over_votes(tmp_path: Path) -> None:
     data = votes_file(tmp_path)
-    for name in "tg":
-        run_table(f"courtroom-table{3 if name == 't' else 2}", data, tmp_path / name)
-        other_way_round(tmp_path / name / "cells/method=baseline/results.jsonl")
+    run_table("courtroom-table3", data, tmp_path / "t")
+    other_way_round(tmp_path / "t/cells/method=baseline/results.jsonl")
     row = run_table("courtroom-table3", data, tmp_path / "t")["SAMRE without juries"]
     own, base = (
         rights(tmp_path / "t", f"method={name}") for name in ("SAMRE-without-juries", "baseline")
@@ -257,6 +257,8 @@ def test_gains_and_t_tests_over_questions_and_over_votes(tmp_path: Path) -> None
         assert (row[f"{unit} t"], row[f"{unit} p"]) == pytest.approx(
             (wanted.statistic, wanted.pvalue)
         )
+    # The judgements of two judges, once made, serve the other table too.
+    shutil.copytree(tmp_path / "t/cells", tmp_path / "g/cells")
     gain = run_table("courtroom-table2", data, tmp_path / "g")["SAMRE without juries"]["gain"]
     assert gain["value"] == pytest.approx(100 * (sum(own.values()) / sum(base.values()) - 1))
     assert gain["low"] < gain["value"] < gain["high"]

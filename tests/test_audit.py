@@ -8,14 +8,16 @@ import pytest
 from jurygraph.eval import evaluate
 from jurygraph.eval.experiments.run_audit import Audit, plan_audit
 from jurygraph.eval.results.config import RunConfig
-from jurygraph.eval.review.audit_labels import FILE, read_audit
+from jurygraph.eval.review.audit_labels import FILE, SECOND, read_audit
 from jurygraph.eval.run.calls.call_pipeline import RunContext
+from jurygraph.eval.statistics.chance_corrected import krippendorff_alpha
 from jurygraph.graphs import audit
 from jurygraph.graphs.wrappers.audit import TurnLabelSchema
 from jurygraph.nodes.common.sync_bridge import run_blocking
 from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.state import ReplyError, UsageError
 from jurygraph.state.errors import DataError
+from jurygraph.state.transcript import turn_without_model
 
 from .loopback import Provider, Text
 from .processes import Command, command_line
@@ -39,7 +41,9 @@ def audit_run(
     return run_blocking(done())
 
 
-def auditor(reply: str = "Kind: repetition\nAnswers: yes") -> ScriptedModel:
+def auditor(
+    reply: str = "Kind: repetition\nBehaviour: maintenance\nAnswers: yes",
+) -> ScriptedModel:
     return ScriptedModel(
         script=lambda about, _: "I would rather not." if about["repair"] else reply
     )
@@ -90,14 +94,19 @@ def test_orders_of_the_answers_are_debates_of_their_own() -> None:
 
 
 def test_a_reply_without_one_label_is_an_error() -> None:
-    two = "Kind: repetition\nKind: argument\nAnswers: yes"
-    for reply in ("", "repetition", "Kind: joke\nAnswers: yes", two, "Kind: argument"):
+    two = "Kind: repetition\nKind: argument\nBehaviour: none\nAnswers: yes"
+    unknown = "Kind: argument\nBehaviour: joke\nAnswers: yes"
+    without = "Kind: argument\nAnswers: yes"
+    joke = "Kind: joke\nBehaviour: none\nAnswers: yes"
+    for reply in ("", "repetition", joke, two, unknown, without, "Kind: argument"):
         graph = audit({"auditor": auditor(reply)}, structured="off").compile()
         with pytest.raises(ReplyError):
             graph.invoke({"protocol": "debate", "turns": TURNS})
     schema = TurnLabelSchema()
-    assert schema.from_fields({"kind": "concession", "answers": False}, "{}")[1] == "concession no"
-    for fields in ({"kind": "joke", "answers": True}, {"kind": "argument", "answers": "yes"}, {}):
+    whole = {"kind": "concession", "behaviour": "consensus", "answers": False}
+    assert schema.from_fields(whole, "{}")[1] == "concession consensus no"
+    for change in ({"kind": "joke"}, {"behaviour": "shouting"}, {"answers": "yes"}, {"kind": None}):
+        fields = {**whole, **change}
         with pytest.raises(ReplyError, match="must be one of argument, repetition, concession"):
             schema.from_fields(fields, "{}")
     for turns in (None, "no", [{"agent": "critic"}], [3]):
@@ -156,7 +165,7 @@ def test_an_audit_tells_its_cost_and_budget(
         for row in read_lines(run)
         for turn in row["transcript"]
     )
-    provider.play(by=lambda _: Text("Kind: argument\nAnswers: yes"))
+    provider.play(by=lambda _: Text("Kind: argument\nBehaviour: alternative\nAnswers: yes"))
     words = command_line(
         f"audit {run} --model openai:gpt-4o-mini --set structured=off --concurrency 1"
     )
@@ -173,3 +182,97 @@ def test_an_audit_tells_its_cost_and_budget(
     unknown = ("audit", str(run), "--model", "openai:nobody-knows-me", "--max-cost", "1")
     assert command(*unknown) == 2
     assert "the price of openai:nobody-knows-me is unknown" in command.errors
+
+
+def result_line(item: str, human: float, critics: list[tuple[float, bool]]) -> dict[str, Any]:
+    """A debate: each score, and whether the Critic is satisfied with it."""
+    said = [
+        (f"{role[0]}{number}", role, number + (role == "critic"), value)
+        for number, (score, satisfied) in enumerate(critics)
+        for role, value in (("scorer", score), ("critic", satisfied))
+    ]
+    transcript = [
+        {**turn_without_model(round, role, role, "Well.", value), "id": name, "model": "m"}
+        for name, role, round, value in said
+    ]
+    return {
+        **{"item": item, "group": item, "aspect": "consistency", "protocol": "debate"},
+        **{"status": "ok", "score": critics[-1][0], "human": human, "rounds": len(critics)},
+        **{"stop_reason": "no_issue", "score_by_round": [score for score, _ in critics]},
+        **{"repeat": 0, "transcript": transcript},
+    }
+
+
+def test_behaviours_and_objections_to_right_scores_have_rates_with_intervals(
+    tmp_path: Path, command: Command
+) -> None:
+    run = tmp_path / "run"
+    evaluate("debate", "demo", aspects=["consistency"], limit=12, out=run)
+    # Half of the debates: right (3 is within half a point of 3.3), with an objection; then wrong,
+    # with an objection. The others: wrong, then right and accepted.
+    lines = [
+        result_line(row["item"], 3.3, [(3.0, False), (1.0, False), (3.0, True)])
+        if number % 2
+        else result_line(row["item"], 5.0, [(2.0, False), (5.0, True)])
+        for number, row in enumerate(read_lines(run))
+    ]
+    (run / "results.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    says = {"s0": "opening", "c0": "alternative", "s1": "maintenance", "c1": "alternative"}
+
+    def reply(about: Any, prompt: Any) -> str:
+        places = ["s0", "c0", "s1", "c1", "s2", "c2"]
+        behaviour = says.get(places[about["round"]], "consensus")
+        return f"Kind: argument\nBehaviour: {behaviour}\nAnswers: yes"
+
+    done = audit_run(run, {"*": ScriptedModel(script=reply)}, structured="off")
+    scorer, critic = done.roles
+    assert (scorer.n, critic.n) == (30, 30)
+    assert scorer.opening.value == pytest.approx(2 / 5)
+    assert scorer.maintenance.value == pytest.approx(2 / 5)
+    assert scorer.consensus.value == pytest.approx(1 / 5)
+    assert critic.alternative.value == pytest.approx(4 / 5)
+    assert critic.to_right.value == pytest.approx(1 / 3)
+    low, high = critic.to_right.low, critic.to_right.high
+    assert low is not None
+    assert high is not None
+    assert low < 1 / 3 < high
+    assert scorer.to_right.value is None
+    assert command("report", str(run), "--table", "audit", "--resamples", "20") == 0
+    for column in ("opening", "maintenance", "objects to right"):
+        assert column in " ".join(command.printed.split())
+
+
+def test_two_labellers_are_compared_on_the_turns_of_both(tmp_path: Path, command: Command) -> None:
+    run = tmp_path / "run"
+    evaluate("debate", "demo", aspects=["consistency"], limit=3, out=run)
+    assert command("audit", str(run)) == 0
+    assert "agreement of the two labellers" not in command.printed
+    assert command("audit", str(run), "--second") == 2
+    assert "offline is the first labeller already" in " ".join(command.errors.split())
+    done = audit_second(run, auditor())
+    assert (run / FILE).exists()
+    assert (run / SECOND).exists()
+    labels = {row.label: row for row in done.agreement}
+    assert list(labels) == ["kind", "behaviour", "answers"]
+    first, second = (
+        [label for record in read_audit(run, file) for label in record["labels"]]
+        for file in (FILE, SECOND)
+    )
+    same = [one["kind"] == other["kind"] for one, other in zip(first, second, strict=True)]
+    assert labels["kind"].n == len(same)
+    assert labels["kind"].same.value == pytest.approx(sum(same) / len(same))
+    assert labels["kind"].same.low is not None
+    expected = krippendorff_alpha(
+        [(one["kind"], other["kind"]) for one, other in zip(first, second, strict=True)], "nominal"
+    )
+    assert labels["kind"].alpha.value == expected.alpha.value
+    assert command("report", str(run), "--table", "audit", "--resamples", "20") == 0
+    assert "Agreement of two labellers on run" in " ".join(command.printed.split())
+
+
+def audit_second(folder: Path, model: Any) -> Audit:
+    async def done() -> Audit:
+        planned = await plan_audit(folder, {"*": model}, None, second=True, structured="off")
+        return await planned.carry_out(RunContext(RunConfig()))
+
+    return run_blocking(done())

@@ -21,6 +21,7 @@ import numpy as np
 from ...nodes.models import local_model
 from ...nodes.offline import DISCLOSURE, EARLIER_DISCLOSURE
 from ...state.aggregation import winner_by_mean
+from ...state.transcript import Turn
 from ...state.verdict_warnings import (
     ASKED_AGAIN,
     COPIED,
@@ -328,6 +329,24 @@ class Objections:
     """above 0: critics object more often to wrong scores"""
 
 
+def shown_to_critics(turns: Iterable[ReadTurn], human: Judged) -> Iterator[tuple[Turn, bool]]:
+    """Yield each critic's turn of a discussion, and whether the score that it saw was right.
+
+    Args:
+        turns: the discussion.
+        human: the label of the verdict.
+    """
+    shown: Judged | None = None
+    for turn, kind, value in turns:
+        if value is not None:
+            shown = _judged_by(value)
+        elif shown is not None and kind == "objects" and isinstance(turn["value"], bool):
+            right = shown == human
+            if not isinstance(shown, str) and not isinstance(human, str):
+                right = abs(shown - human) <= RIGHT_WITHIN
+            yield turn, right
+
+
 class ObjectionCounter:
     """Collects whether each score shown to a critic was right, and whether the critic objected."""
 
@@ -336,15 +355,8 @@ class ObjectionCounter:
 
     def add(self, turns: Iterable[ReadTurn], human: Judged, cluster: int) -> None:
         """Add the critics' turns of one discussion; ``human`` is the verdict's label."""
-        shown: Judged | None = None
-        for turn, kind, value in turns:
-            if value is not None:
-                shown = _judged_by(value)
-            elif shown is not None and kind == "objects" and isinstance(turn["value"], bool):
-                right = shown == human
-                if not isinstance(shown, str) and not isinstance(human, str):
-                    right = abs(shown - human) <= RIGHT_WITHIN
-                self._shown.add(right, not turn["value"], cluster)
+        for turn, right in shown_to_critics(turns, human):
+            self._shown.add(right, not turn["value"], cluster)
 
     def objections(self, resampling: Resampling) -> Objections | None:
         """Return the counts; ``None`` unless critics were shown both right and wrong scores."""

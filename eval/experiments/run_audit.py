@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from io import FileIO
@@ -28,6 +28,8 @@ from ...nodes.runtime.bound_judge import Models
 from ...state.errors import ModelCallError, ReplyError, StoppedError, UsageError
 from ...state.protocols import exactly
 from ...state.transcript import usage_of_turns
+from ..analysis.debate_counters import shown_to_critics
+from ..analysis.verdict_columns import ReadTurn, turns_of
 from ..journal.call_journal import Journal
 from ..journal.private_files import private
 from ..journal.records import JournalError
@@ -35,7 +37,15 @@ from ..results.config import RunConfig, RunLimits
 from ..results.experiment_result import ExperimentResult
 from ..results.folder import read_manifest, results_of
 from ..results.results import Key, Result
-from ..review.audit_labels import FILE, AuditedRole, read_audit, roles_of
+from ..review.audit_labels import (
+    FILE,
+    SECOND,
+    AuditedRole,
+    LabelAgreement,
+    agreement_of_labellers,
+    read_audit,
+    roles_of,
+)
 from ..run.calls.call_pipeline import LivePipeline, RunContext
 from ..run.plan.dry_run import CallSampler, role_profiles
 from ..run.plan.estimator import MOST_SAMPLED, Estimate, shares
@@ -44,7 +54,9 @@ from ..tables.grid import Grid, columns_of
 from ..tables.screen import FirstScreen
 from .experiment import Experiment, planned_and_done
 
-JOURNAL = "audit.sqlite"
+JOURNALS = {FILE: "audit.sqlite", SECOND: "audit-second.sqlite"}
+"""The journal of each labeller. Replies of the first must not count as the second's own."""
+
 MOST_FAILURES = 5
 """The number of failed verdicts, without any success, that ends an audit.
 
@@ -63,6 +75,8 @@ class Audit(ExperimentResult):
         unlabelled: verdicts whose turns could not be labelled, with the reason.
         left: the number of verdicts that are not read yet.
         calls: the calls of this start, without those of earlier starts.
+        labels: the name of the file with the labels.
+        agreement: the agreement with the other labeller, if there are two.
     """
 
     file = FILE
@@ -72,6 +86,8 @@ class Audit(ExperimentResult):
     unlabelled: Mapping[Key, str] = field(repr=False)
     left: int = 0
     calls: int = 0
+    labels: str = FILE
+    agreement: tuple[LabelAgreement, ...] = ()
 
     def screen(self) -> FirstScreen:
         """Compose the first screen: the kinds of each role's turns."""
@@ -88,7 +104,11 @@ class Audit(ExperimentResult):
         """Yield the table of the roles."""
         if self.roles:
             title = f"what turns did, labelled by {', '.join(self.models) or 'nobody'}"
-            yield Grid.from_records(title, columns_of(AuditedRole), self.roles)
+            columns = columns_of(AuditedRole)
+            yield Grid.from_records(title, columns, self.roles).without_empty_columns()
+        if self.agreement:
+            title = "agreement of the two labellers"
+            yield Grid.from_records(title, columns_of(LabelAgreement), self.agreement)
 
     def write(self) -> Self:
         """Return the result: each label is in the file since it was made."""
@@ -105,6 +125,7 @@ class AuditPlan(Experiment[Audit]):
         debates: all verdicts with a debate.
         chosen: the selected verdicts that are not read yet.
         expected: the expected usage.
+        file: the labeller's file: ``FILE`` or ``SECOND``.
     """
 
     folder: Path
@@ -112,6 +133,7 @@ class AuditPlan(Experiment[Audit]):
     debates: Sequence[Result]
     chosen: Sequence[Result]
     expected: Estimate
+    file: str = FILE
 
     @property
     def costs_money(self) -> bool:
@@ -133,12 +155,13 @@ class AuditPlan(Experiment[Audit]):
         stop = context.stop
         self.check(config)
         folder = self.folder
-        where = config.journal or folder / JOURNAL
-        run = f"audit of {read_manifest(folder)['run']}"
+        where = config.journal or folder / JOURNALS[self.file]
+        which = "second audit" if self.file == SECOND else "audit"
+        run = f"{which} of {read_manifest(folder)['run']}"
         journal = await Journal.open(
             where, run=run, shared=config.journal is not None, waits=counts.waits
         )
-        before = len(read_audit(folder))
+        before = len(read_audit(folder, self.file))
         counts.take_up(before + len(self.chosen), before, journal.totals())
         failed: dict[Key, str] = {}
         gate = asyncio.Semaphore(config.concurrency)
@@ -163,7 +186,7 @@ class AuditPlan(Experiment[Audit]):
             line = {
                 **result.key._asdict(),
                 "models": models_used,
-                "labels": outcome["labels"],
+                "labels": [*_with_objections(result, outcome["labels"])],
                 **usage.flat(),
             }
             # One write of one line: a kill leaves whole lines, and at most one partial line, which is
@@ -171,7 +194,7 @@ class AuditPlan(Experiment[Audit]):
             file.write(orjson.dumps(line) + b"\n")
             counts.judged += 1
 
-        if (labels := folder / FILE).exists():
+        if (labels := folder / self.file).exists():
             # A killed process may have left a partial line.
             os.truncate(labels, labels.read_bytes().rfind(b"\n") + 1)
         pipeline = LivePipeline(journal, context)
@@ -179,7 +202,8 @@ class AuditPlan(Experiment[Audit]):
             with FileIO(labels, "a", opener=private) as file, answering_calls(pipeline):
                 async with drained_when_stopped(pipeline, stop, config.grace):
                     await asyncio.gather(*(read(result, file) for result in self.chosen))
-        records = read_audit(folder)
+        records = read_audit(folder, self.file)
+        other = read_audit(folder, FILE if self.file == SECOND else SECOND)
         models = tuple(dict.fromkeys(model for record in records for model in record["models"]))
         left = len(self.debates) - len(records)
         return Audit(
@@ -189,6 +213,8 @@ class AuditPlan(Experiment[Audit]):
             failed,
             left,
             counts.made,
+            self.file,
+            agreement_of_labellers(records, other),
             folder=folder,
             stopped=stop.reason,
             failed=len(failed),
@@ -202,11 +228,13 @@ class AuditOptions(RunLimits, total=False):
         models: the auditor's model, under ``"*"``; by default the offline judge.
         limit: the number of verdicts to read.
         settings: settings of the auditor by name.
+        second: whether this is the second labeller, with a file of its own.
     """
 
     models: Models | None
     limit: int | None
     settings: Mapping[str, Any]
+    second: bool
 
 
 def audit(run: str | Path, **options: Unpack[AuditOptions]) -> Audit:
@@ -224,20 +252,28 @@ def audit(run: str | Path, **options: Unpack[AuditOptions]) -> Audit:
 
 async def aaudit(run: str | Path, **options: Unpack[AuditOptions]) -> Audit:
     """Label from async code; arguments and errors are the same as for ``audit``."""
-    config = RunConfig.from_options(options, ("models", "limit", "settings"))
+    config = RunConfig.from_options(options, ("models", "limit", "settings", "second"))
     if config.batch or config.fresh or config.overwrite:
         raise UsageError("an audit has no batch, fresh or overwrite: leave them out")
 
     def planned() -> AuditPlan:
         models = options.get("models")
         settings = options.get("settings") or {}
-        return run_blocking(plan_audit(Path(run), models, options.get("limit"), **settings))
+        second = options.get("second", False)
+        return run_blocking(
+            plan_audit(Path(run), models, options.get("limit"), second=second, **settings)
+        )
 
     return await planned_and_done(planned, config)
 
 
 async def plan_audit(
-    folder: Path, models: Models | None, limit: int | None, **settings: Any
+    folder: Path,
+    models: Models | None,
+    limit: int | None,
+    *,
+    second: bool = False,
+    **settings: Any,
 ) -> AuditPlan:
     """Check which verdicts are to be read, and estimate the usage.
 
@@ -246,16 +282,18 @@ async def plan_audit(
         models: the auditor's model: a chat model or its name under ``"*"``; by default the offline
             judge.
         limit: the number of verdicts to read.
+        second: whether this is the second labeller.
         **settings: settings of all protocols.
 
     Raises:
         UsageError: no run, no debate in it, an unknown model, or labels by another auditor in the
-            folder.
+            folder, or the same model as both labellers.
         DataError: a line that is no result.
     """
     read_manifest(folder)
     graph = auditor_graph(models, **settings).compile()
-    done = {record["key"]: record for record in read_audit(folder)}
+    file = SECOND if second else FILE
+    done = {record["key"]: record for record in read_audit(folder, file)}
     # The shares of two auditors could not be distinguished.
     model = models.get("*", models.get("auditor")) if isinstance(models, Mapping) else models
     name = (
@@ -265,13 +303,23 @@ async def plan_audit(
         if isinstance(model, str)
         else getattr(model, "name", None)
     )
-    before = {
-        str(label).partition("?")[0] for record in done.values() for label in record["models"]
-    }
+    before = _labellers(done.values())
     if isinstance(name, str) and before and before != {name.partition("?")[0]}:
         others = ", ".join(sorted(before))
         raise UsageError(
-            f"{folder / FILE} holds labels by {others}: move it away to label with {name}"
+            f"{folder / file} holds labels by {others}: move it away to label with {name}, or add "
+            "--second to label as the second labeller"
+            if not second
+            else f"{folder / file} holds labels by {others}: move it away to label with {name}"
+        )
+    if (
+        second
+        and isinstance(name, str)
+        and name.partition("?")[0] in _labellers(read_audit(folder))
+    ):
+        raise UsageError(
+            f"{name} is the first labeller already: take another model for the second, because "
+            "one model mostly agrees with itself"
         )
     debates = [
         result for result in results_of(folder).read() if result.status == "ok" and _places(result)
@@ -291,7 +339,34 @@ async def plan_audit(
         part for role in role_profiles(samples).values() for part in shares("audit", role, calls)
     ]
     expected = Estimate({"audit": len(chosen)}, tuple(parts), len(sampled))
-    return AuditPlan(folder, graph, debates, chosen, expected)
+    return AuditPlan(folder, graph, debates, chosen, expected, file)
+
+
+def _labellers(records: Iterable[Mapping[str, Any]]) -> set[str]:
+    return {str(label).partition("?")[0] for record in records for label in record["models"]}
+
+
+def _with_objections(
+    result: Result, labels: Iterable[Mapping[str, Any]]
+) -> Iterator[Mapping[str, Any]]:
+    """Add to a critic's labels whether it objected to a score that is right by the human label.
+
+    The human label decides this, not the auditor. Turns after a wrong score, and turns of verdicts
+    without a human label, get nothing.
+    """
+    objected: dict[str, bool] = {}
+    if (human := result.human) is not None:
+        discussions: dict[tuple[Any, ...], list[ReadTurn]] = {}
+        for read in turns_of(result):
+            place = tuple(read.turn.get(mark) for mark in ("order", "repeat", "stage"))
+            discussions.setdefault(place, []).append(read)
+        for turns in discussions.values():
+            for turn, right in shown_to_critics(turns, human):
+                if right:
+                    objected[turn["id"]] = not turn["value"]
+    for label in labels:
+        turn_id = label["turn"]
+        yield {**label, "objected_to_right": objected[turn_id]} if turn_id in objected else label
 
 
 def _debate(result: Result) -> Any:

@@ -10,7 +10,14 @@ from ..analysis import Study
 from ..analysis.diagnostics import Diagnosis
 from ..analysis.gap_analysis import BOUND, FinalGap, RoundOfGaps, RoundsNeeded
 from ..analysis.score_gaps import Counted, Courtroom, PredictedGap, Premise
-from ..review.audit_labels import AuditedRole, read_audit, roles_of
+from ..review.audit_labels import (
+    SECOND,
+    AuditedRole,
+    LabelAgreement,
+    agreement_of_labellers,
+    read_audit,
+    roles_of,
+)
 from ..statistics.alignment import grouped
 from ..statistics.resampling import FEWEST_CLUSTERS, is_few
 from ..tables.grid import Column, Grid, Reader, columns_of, fields_of, figure, text_column
@@ -116,7 +123,13 @@ def audits(study: Study) -> Iterator[Grid]:
             )
             about = f"{len(records):,} verdicts of {folder.name}, labelled by {models}"
             roles = roles_of(records, study.resampling)
-            yield Grid.from_records(f"What turns did: {about}", columns_of(AuditedRole), roles)
+            table = Grid.from_records(f"What turns did: {about}", columns_of(AuditedRole), roles)
+            yield table.without_empty_columns()
+            second = read_audit(folder, SECOND)
+            if shared := agreement_of_labellers(records, second, study.resampling):
+                others = ", ".join(dict.fromkeys(m for record in second for m in record["models"]))
+                title = f"Agreement of two labellers on {folder.name}: {models} and {others}"
+                yield Grid.from_records(title, columns_of(LabelAgreement), shared)
 
 
 def whose(diagnoses: Sequence[Diagnosis], of: Reader | None = None) -> tuple[Column, ...]:

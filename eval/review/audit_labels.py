@@ -10,15 +10,18 @@ from typing import Annotated, Any
 import numpy as np
 import orjson
 
-from ...graphs.wrappers.audit import KINDS
+from ...graphs.wrappers.audit import BEHAVIOURS, KINDS
 from ...state.errors import DataError
 from ..results.agreement import STANDARD
 from ..results.results import Key
 from ..statistics.alignment import grouped, number_clusters
+from ..statistics.chance_corrected import krippendorff_alpha
 from ..statistics.resampling import Resampling, Statistic, share_of_rows
 from ..tables.grid import Column, share_column, text_column
 
 FILE = "audit.jsonl"
+SECOND = "audit-second.jsonl"
+"""The labels of the first and of the second labeller."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +33,10 @@ class AuditedRole:
         n: the number of labelled turns.
         argument, concession, repetition: the share of each kind.
         answers: the share of turns that take up the turn before, among turns that have one.
+        opening, alternative, maintenance, consensus: the share of each behaviour that ChatEval's
+            authors describe (Chan et al. 2023, section 4.4).
+        to_right: the share of objections among the turns after a score that is right by the human
+            label: the weakness of a devil's advocate, as DEBATE uses it.
     """
 
     protocol: Annotated[str, text_column("judge")]
@@ -39,15 +46,41 @@ class AuditedRole:
     concession: Annotated[Statistic, share_column("concession")]
     repetition: Annotated[Statistic, share_column("repetition")]
     answers: Annotated[Statistic, share_column("answers", "answers the turn before it")]
+    opening: Annotated[Statistic, share_column("opening", "opening statement")]
+    alternative: Annotated[Statistic, share_column("alternative", "alternative proposal")]
+    maintenance: Annotated[Statistic, share_column("maintenance", "stance maintenance")]
+    consensus: Annotated[Statistic, share_column("consensus", "seeking consensus")]
+    to_right: Annotated[Statistic, share_column("objects to right", "objects to right scores")]
 
 
-def read_audit(folder: Path) -> list[dict[str, Any]]:
+@dataclass(frozen=True)
+class LabelAgreement:
+    """How far two labellers of the same turns agree on one label.
+
+    Attributes:
+        label: the label.
+        n: the number of turns that both labelled.
+        same: the share of turns with the same label.
+        alpha: Krippendorff's alpha (nominal): 0 is chance, 1 is full agreement.
+    """
+
+    label: Annotated[str, text_column("label")]
+    n: Annotated[int, Column("turns")]
+    same: Annotated[Statistic, share_column("same")]
+    alpha: Annotated[Statistic, Column("alpha")]
+
+
+def read_audit(folder: Path, file: str = FILE) -> list[dict[str, Any]]:
     """Return the labels in a folder, one record per verdict with its ``key``; empty without any.
+
+    Args:
+        folder: the folder of the run.
+        file: the labeller's file: ``FILE`` or ``SECOND``.
 
     Raises:
         DataError: a line that is not a record of an audit.
     """
-    path = folder / FILE
+    path = folder / file
     records = {}
     whole, _, _half = (path.read_bytes() if path.exists() else b"").rpartition(b"\n")
     for number, line in enumerate(whole.splitlines(), start=1):
@@ -55,10 +88,14 @@ def read_audit(folder: Path) -> list[dict[str, Any]]:
             record = orjson.loads(line)
             key = Key(record["item"], record["aspect"], record["protocol"], record["repeat"])
             kinds = [label["kind"] for label in record["labels"]]
+            # The labels of earlier versions have no behaviour.
+            behaviours = [label.get("behaviour", "none") for label in record["labels"]]
         except (ValueError, LookupError, TypeError) as error:
             raise DataError(f"{path}, line {number}: not a record of an audit: {error}") from error
         if unknown := {*kinds} - {*KINDS}:
             raise DataError(f"{path}, line {number}: unknown kind of turn {min(unknown)!r}")
+        if unknown := {*behaviours} - {*BEHAVIOURS}:
+            raise DataError(f"{path}, line {number}: unknown behaviour {min(unknown)!r}")
         records[key] = {**record, "key": key}
     return [*records.values()]
 
@@ -87,5 +124,58 @@ def roles_of(
         }
         behind = [turn for turn in turns if turn[1]["answers"] is not None]
         answers = share(behind, [label["answers"] for _, label in behind])
-        roles.append(AuditedRole(protocol, role, len(turns), **shares, answers=answers))
+        described = [turn for turn in turns if "behaviour" in turn[1]]
+        behaviours = {
+            name: share(described, [label["behaviour"] == name for _, label in described])
+            for name in BEHAVIOURS
+            if name != "none"
+        }
+        after_right = [turn for turn in turns if turn[1].get("objected_to_right") is not None]
+        to_right = share(after_right, [label["objected_to_right"] for _, label in after_right])
+        roles.append(
+            AuditedRole(
+                *(protocol, role, len(turns)),
+                **shares,
+                answers=answers,
+                **behaviours,
+                to_right=to_right,
+            )
+        )
     return tuple(roles)
+
+
+def agreement_of_labellers(
+    first: Sequence[Mapping[str, Any]],
+    second: Sequence[Mapping[str, Any]],
+    how: Resampling = STANDARD,
+) -> tuple[LabelAgreement, ...]:
+    """Compare two labellers on the turns that both labelled; empty if there is none.
+
+    Args:
+        first, second: their records (``read_audit``).
+        how: the settings of the intervals, which treat all turns on one item as one cluster.
+    """
+    others = {
+        (record["key"], label["turn"]): label for record in second for label in record["labels"]
+    }
+    both = [
+        (record["item"], label, other)
+        for record in first
+        for label in record["labels"]
+        if (other := others.get((record["key"], label["turn"]))) is not None
+    ]
+    found = []
+    for name in ("kind", "behaviour", "answers"):
+        pairs = [
+            (item, mine[name], theirs[name])
+            for item, mine, theirs in both
+            if mine.get(name) is not None and theirs.get(name) is not None
+        ]
+        if pairs:
+            items, *values = zip(*pairs, strict=True)
+            units = [*zip(*values, strict=True)]
+            same = np.array([one == other for one, other in units], dtype=bool)
+            alpha = krippendorff_alpha(units, "nominal", items, how).alpha
+            shares = share_of_rows(same, number_clusters([*items]), how)
+            found.append(LabelAgreement(name, len(pairs), shares, alpha))
+    return tuple(found)

@@ -4,7 +4,9 @@
 
 This is a graph of its own, not a protocol: it does not judge a text. Its input is a verdict's
 transcript. Its output is a label for each turn of the roles that score, object, argue, vote or
-decide: a new argument, a repetition or a concession.
+decide: a new argument, a repetition or a concession, and the behaviour that ChatEval's authors
+describe (Chan et al. 2023, section 4.4): an opening statement, an alternative proposal, the
+maintenance of a stance, or seeking consensus.
 
 Model calls: one for each such turn.
 """
@@ -35,6 +37,9 @@ from ..engine.wrapper import StepGraph
 Kind = Literal["argument", "repetition", "concession"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
+Behaviour = Literal["opening", "alternative", "maintenance", "consensus", "none"]
+BEHAVIOURS: tuple[Behaviour, ...] = get_args(Behaviour)
+
 _AUDITED = ("scores", "panel", "objects", "argues", "decides", "votes")
 """The kinds of roles whose turns are labelled; other roles relay, summarize or plan."""
 
@@ -42,7 +47,11 @@ _AUDITED = ("scores", "panel", "objects", "argues", "decides", "votes")
 class TurnLabel(TypedDict):
     """The label of one turn.
 
-    ``answers``: whether it answers the turn before it; None for the first turn.
+    Attributes:
+        turn, agent, role, round: the turn, its agent with its role, and its round.
+        kind: what it did to the arguments.
+        behaviour: the behaviour that it shows most clearly.
+        answers: whether it answers the turn before it; None for the first turn.
     """
 
     turn: str
@@ -50,6 +59,7 @@ class TurnLabel(TypedDict):
     role: str
     round: int
     kind: Kind
+    behaviour: Behaviour
     answers: bool | None
 
 
@@ -74,11 +84,15 @@ class AuditState(AuditInput, AuditOutput):
 
 
 _KIND = re.compile(r"^\W*kind\W*(argument|repetition|concession)\W*$", re.IGNORECASE | re.MULTILINE)
+_BEHAVIOUR = re.compile(
+    r"^\W*behaviou?r\W*(opening|alternative|maintenance|consensus|none)\W*$",
+    re.IGNORECASE | re.MULTILINE,
+)
 _ANSWERS = re.compile(r"^\W*answers\W*(yes|no)\W*$", re.IGNORECASE | re.MULTILINE)
 
 
 class TurnLabelSchema(OutputSchema):
-    """Request the kind of a turn and whether it answers the turn before it.
+    """Request the kind of a turn, its behaviour, and whether it answers the turn before it.
 
     The value is one word for each.
     """
@@ -88,28 +102,37 @@ class TurnLabelSchema(OutputSchema):
 
     def schema(self) -> dict[str, Any]:
         kind = {"type": "string", "enum": [*KINDS]}
-        return object_schema("turn_label_reply", kind=kind, answers={"type": "boolean"})
+        behaviour = {"type": "string", "enum": [*BEHAVIOURS]}
+        answers = {"type": "boolean"}
+        return object_schema("turn_label_reply", kind=kind, behaviour=behaviour, answers=answers)
 
     def from_fields(self, fields: Mapping[str, Any], raw: str) -> tuple[str, Value]:
         kind = fields.get("kind")
+        behaviour = fields.get("behaviour")
         answers = fields.get("answers")
-        if kind not in KINDS or not isinstance(answers, bool):
+        if kind not in KINDS or behaviour not in BEHAVIOURS or not isinstance(answers, bool):
             raise ReplyError(
-                f"`kind` must be one of {', '.join(KINDS)}, and `answers` true or false.", raw
+                f"`kind` must be one of {', '.join(KINDS)}, `behaviour` one of "
+                f"{', '.join(BEHAVIOURS)}, and `answers` true or false.",
+                raw,
             )
+        said = "yes" if answers else "no"
         return (
-            f"Kind: {kind}\nAnswers: {'yes' if answers else 'no'}",
-            f"{kind} {'yes' if answers else 'no'}",
+            f"Kind: {kind}\nBehaviour: {behaviour}\nAnswers: {said}",
+            f"{kind} {behaviour} {said}",
         )
 
     def from_text(self, text: str) -> Value:
         kinds = _KIND.findall(text)
+        behaviours = _BEHAVIOUR.findall(text)
         answers = _ANSWERS.findall(text)
-        if len(kinds) != 1 or len(answers) != 1:
+        if not len(kinds) == len(behaviours) == len(answers) == 1:
             raise ReplyError(
-                "The reply has no one line `Kind: ...` and one line `Answers: yes` or `no`.", text
+                "The reply must have one line `Kind: ...`, one line `Behaviour: ...` and one line "
+                "`Answers: yes` or `no`.",
+                text,
             )
-        return f"{kinds[0].lower()} {answers[0].lower()}"
+        return f"{kinds[0].lower()} {behaviours[0].lower()} {answers[0].lower()}"
 
 
 def audit(models: Models | None = None, **settings: Any) -> StepGraph:
@@ -146,11 +169,12 @@ def audit(models: Models | None = None, **settings: Any) -> StepGraph:
             "auditor", "auditor", place, prompt, TurnLabelSchema(), {"earlier": len(earlier)}
         )
         answer = await runtime.ask(question)
-        kind, answers = str(answer.turn["value"]).split()
+        kind, behaviour, answers = str(answer.turn["value"]).split()
         turn_id = str(speech.get("id", place))
         answered = {**answer.turn, "id": f"auditor/{turn_id}"}
         about = {"turn": turn_id, **{name: speech[name] for name in ("agent", "role", "round")}}
-        turn_label = {**about, "kind": kind, "answers": answers == "yes" if earlier else None}
+        taken_up = answers == "yes" if earlier else None
+        turn_label = {**about, "kind": kind, "behaviour": behaviour, "answers": taken_up}
         return {"labels": [turn_label], "transcript": [answered]}
 
     builder = StepGraph(AuditState, input_schema=AuditInput, output_schema=AuditOutput)

@@ -35,8 +35,8 @@ class Response(NamedTuple):
         values: one score, or one for each answer.
         no_issue: whether a critic declares that it has no objection.
         winner: ``"1"`` or ``"2"`` of a vote.
-        kind: an auditor's label for a speech; ``answers``: whether the speech takes up the one
-            before.
+        kind, behaviour: an auditor's labels for a speech; ``answers``: whether the speech takes up
+            the one before.
         checks: a checker's answer to each criterion, with a quotation.
     """
 
@@ -45,6 +45,7 @@ class Response(NamedTuple):
     no_issue: bool = False
     winner: str = ""
     kind: str = ""
+    behaviour: str = ""
     answers: bool = False
     checks: tuple[tuple[str, str], ...] = ()
 

@@ -91,7 +91,8 @@ def as_text(response: Response, form: str) -> str:
         for number, (answer, quotation) in enumerate(response.checks, start=1):
             lines += [f"Quotation {number}: {quotation or 'none'}", f"Criterion {number}: {answer}"]
     elif form == "turn_label":
-        lines = [f"Kind: {response.kind}", f"Answers: {'yes' if response.answers else 'no'}"]
+        said = "yes" if response.answers else "no"
+        lines = [f"Kind: {response.kind}", f"Behaviour: {response.behaviour}", f"Answers: {said}"]
     elif form in ("text", "steps", "personas", "critique"):
         lines += ["NO ISSUE"] if response.no_issue else []
     # For a form of another package, write the value so that every reader of scores finds it.
@@ -137,7 +138,7 @@ _FIELDS: dict[str, Callable[[Response], Any]] = {
     **dict.fromkeys(("reasoning", "feedback"), attrgetter("prose")),
     **dict.fromkeys(("score", "score_1"), lambda response: response.values[0]),
     "score_2": lambda response: response.values[1],
-    **{name: attrgetter(name) for name in ("no_issue", "winner", "kind", "answers")},
+    **{name: attrgetter(name) for name in ("no_issue", "winner", "kind", "behaviour", "answers")},
     # A list in JSON has no number at the start of each line.
     "steps": lambda response: [line.split(" ", 1)[1] for line in response.prose.splitlines()],
 }

@@ -254,7 +254,8 @@ def auditor(view: View) -> Response:
     answers = bool(before) and len(own & before[-1]) >= _TAKEN_UP * min(
         len(own), len(before[-1]) or 1
     )
-    return Response("", kind=kind, answers=answers)
+    behaviour = {"concession": "consensus", "repetition": "maintenance"}.get(kind, "alternative")
+    return Response("", kind=kind, behaviour=behaviour if before else "opening", answers=answers)
 
 
 _MET = 0.5

@@ -436,6 +436,67 @@ def test_missing_votes_are_named_with_the_file_that_has_them(
     assert "printed, GPT-4-turbo" in command.printed
 
 
+def votes_of_experts(folder: Path, questions: int = 12) -> Path:
+    """Write a small file in the layout of MT-Bench's votes."""
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+
+    def conversation(question: int, words: int) -> list[dict[str, str]]:
+        said = " ".join(f"w{number * question % 7}" for number in range(words))
+        turns = (f"Question {question}?", said, "And then?", said.upper())
+        roles = ("user", "assistant") * 2
+        return [{"role": role, "content": text} for role, text in zip(roles, turns, strict=True)]
+
+    rows = [
+        {
+            **{"question_id": question, "model_a": "gpt-4", "model_b": "alpaca-13b"},
+            **{"winner": winner, "judge": judge, "turn": turn},
+            "conversation_a": conversation(question, 9),
+            "conversation_b": conversation(question, 4),
+        }
+        for question in range(81, 81 + questions)
+        for turn in (1, 2)
+        for judge, winner in (
+            ("expert_1", "model_a"),
+            ("expert_2", "tie" if question % 2 else "model_b"),
+            ("author_0", "model_b"),
+        )
+    ]
+    file = folder / "data" / "human-00000-of-00001-25f4910818759289.parquet"
+    file.parent.mkdir(parents=True)
+    parquet.write_table(pyarrow.Table.from_pylist(rows), file)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("table", "cells"),
+    {
+        "courtroom-table1": {"baseline", "MORE", "SAMRE", "SAMRE without juries"},
+        "courtroom-table2": {"MORE", "SAMRE", "SAMRE without juries"},
+        "courtroom-table3": {"SAMRE without juries"},
+        "courtroom-ballot": {"vote", "score"},
+    }.items(),
+)
+def test_the_courtroom_s_tables_run_as_soon_as_the_votes_are_there(
+    table: str, cells: set[str], command: Command, tmp_path: Path
+) -> None:
+    votes = votes_of_experts(tmp_path / "mt-bench")
+    model = ("--model", "offline")
+    assert command("reproduce", table, "--data-dir", votes, *model, "--limit", "3") == 0
+    here = [line.split("here, offline")[0].strip() for line in command.printed.splitlines()
+            if "here, offline" in line]  # fmt: skip
+    assert set(here) == cells
+
+
+def test_a_folder_without_the_votes_is_refused_with_their_address(
+    command: Command, tmp_path: Path
+) -> None:
+    assert command("reproduce", "courtroom-table1", "--data-dir", tmp_path) == 2
+    said = " ".join(command.errors.split())
+    assert "has no human-00000-of-00001-25f4910818759289.parquet or mt_bench.jsonl" in said
+    assert "published at https://huggingface.co/datasets/lmsys/mt_bench_human_judgments" in said
+
+
 def test_cells_that_stay_empty_are_named_before_the_others_are_judged(
     command: Command, tmp_path: Path
 ) -> None:

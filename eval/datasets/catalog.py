@@ -283,7 +283,10 @@ def find(source: Source, place: str | Path) -> LocatedFile:
         raise DataError(f"{place}: {source.name} is read from {source.wanted}, not from this file")
     if not place.is_dir():
         raise DataError(f"{place}: there is no such folder")
-    raise DataError(f"{place}: has no {source.wanted}, which {source.name} is read from (also .gz)")
+    published = f"; the files are published at {source.home.address}" if source.home else ""
+    raise DataError(
+        f"{place}: has no {source.wanted}, which {source.name} is read from (also .gz){published}"
+    )
 
 
 def _in_folder(form: DownloadFormat, folder: Path, wanted: Path | None) -> LocatedFile | None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from jurygraph.eval.experiments.published_table import Checked, check_published, publish
+from jurygraph.eval.experiments.published_table import Checked, check_published, private_in, publish
 
 from .processes import Command
 from .sample_data import read_lines, write_lines
@@ -66,6 +66,47 @@ def test_the_folder_has_what_others_need_and_agrees(published: Path) -> None:
     assert found.unchecked == ()
     # Three methods, two models, four pairs; accuracy and kappa, also of three printed rows.
     assert (found.verdicts, found.figures) == (24, 18)
+
+
+def test_no_path_of_this_machine_is_in_the_folder(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EXAMPLE_API_KEY", "wholly-secret-value")
+    monkeypatch.chdir(tmp_path)
+    data = tmp_path / "mine" / "pairs.jsonl"
+    data.parent.mkdir()
+    names = ("id", "question", "answer_1", "answer_2", "human")
+    rows = [dict(zip(names, (f"i{n}", "Q?", "A", "B " * n, "1"), strict=True)) for n in range(1, 5)]
+    write_lines(data, rows)
+    template = tmp_path / "words" / "chateval" / "summarizer.md"
+    template.parent.mkdir(parents=True)
+    template.write_text("Sum up.", encoding="utf-8")
+    words = ("reproduce", TABLE, "--data", str(data), "--set", f"prompts={tmp_path / 'words'}")
+    for _ in range(2):
+        assert command(*words, "--model", "offline", "--out", str(tmp_path / "table")) == 0
+        assert "before you publish" not in command.printed
+        places = [*tmp_path.glob("table/**/*.json"), *tmp_path.glob("table/**/*.html")]
+        assert len(places) >= 6
+        for path in (path for path in tmp_path.glob("table/**/*") if path.is_file()):
+            assert str(tmp_path).encode() not in path.read_bytes(), path
+            assert b"wholly-secret-value" not in path.read_bytes(), path
+        run = json.loads(next(tmp_path.glob("table/cells/*/run.json")).read_text(encoding="utf-8"))
+        assert run["data"]["location"] == "mine/pairs.jsonl"
+        assert next(iter(run["protocols"].values()))["prompts"] == "words"
+    assert check_published(tmp_path / "table", TABLE).faults == ()
+
+
+def test_what_names_the_machine_or_a_key_is_told(
+    copy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EXAMPLE_API_KEY", "wholly-secret-value")
+    assert [*private_in(copy)] == []
+    (copy / "table.csv").write_text(f"from {Path.cwd()}/x", encoding="utf-8")
+    (copy / "table.tex").write_text("wholly-secret-value", encoding="utf-8")
+    assert [*private_in(copy)] == [
+        "table.csv contains the current folder",
+        "table.tex contains a key, or a text that looks like one",
+    ]
 
 
 def test_a_changed_digit_is_found(copy: Path) -> None:

@@ -17,7 +17,7 @@ from ..analysis import Study
 from ..experiments.errata import errata, errata_of
 from ..experiments.paper_needs import UnfillableError
 from ..experiments.paper_tables import PaperTable, find_table, paper_tables
-from ..experiments.published_table import PAGE, check_published, publish
+from ..experiments.published_table import PAGE, check_published, private_in, publish
 from ..experiments.reproduction import (
     HUMAN,
     Reproduction,
@@ -201,6 +201,8 @@ def _print(out: Output, done: Reproduction, html: Path | None) -> None:
     if done.folder is not None:
         out.print_line(f"table: {done.folder}/table.md, .csv, .tex, {done.file}")
         publish(done.folder, done.table.name, done.sweep.judged_folders if done.sweep else ())
+        for note in private_in(done.folder):
+            out.print_line(f"Look at this before you publish the folder: {note}", "yellow")
         check = f"jurygraph reproduce {done.table.name} --check {done.folder}"
         out.print_line(f"to check the folder: {check}")
 

@@ -7,9 +7,12 @@ an edited file, an edited verdict and an edited figure, even if the manifest was
 
 from __future__ import annotations
 
+import getpass
 import hashlib
+import html
 import json
 import math
+import socket
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -19,6 +22,7 @@ from typing import Any
 
 from ...graphs.engine.registry import find_protocol
 from ...state.errors import DataError, UsageError
+from ...state.redaction import redact, spelled_out
 from ..datasets.dataset import Dataset
 from ..results.evaluation import Evaluation
 from ..results.folder import SHARED_JOURNAL, read_manifest, results_of, write_whole
@@ -30,6 +34,7 @@ from ..tables.stored import grid_from_json
 from .cells import Cell, CellResult
 from .paper_tables import find_table
 from .reproduction import METHOD, Reproduction, reproduce_table
+from .sweep_record import FILE as SWEEP
 from .sweep_record import read_record
 from .sweep_result import write_grid
 
@@ -47,11 +52,14 @@ _COMPARED = ("status", "score", "scores", "winner", "stop_reason", "rounds", "hu
 def publish(folder: Path, table: str, judged: Sequence[Path] = ()) -> Path:
     """Write the manifest of a reproduced table's folder, and return its path.
 
+    Paths of this machine are removed from the descriptions of the runs and from the page.
+
     Args:
         folder: the folder with the table, its runs and their journal.
         table: the name of the paper's table.
         judged: the folders of the runs.
     """
+    _without_paths(folder, judged)
     runs = [read_manifest(path) for path in judged]
     manifest = {
         "table": table,
@@ -64,6 +72,67 @@ def publish(folder: Path, table: str, judged: Sequence[Path] = ()) -> Path:
     }
     write_whole(folder / MANIFEST, manifest)
     return folder / MANIFEST
+
+
+def private_in(folder: Path) -> Iterator[str]:
+    """Yield a sentence for each published file that names this machine, its user, or a key.
+
+    >>> [*private_in(Path("no-such-folder"))]
+    []
+    """
+    home = str(Path.home())
+    user = getpass.getuser()
+    looked_for = {
+        "the home folder": home if len(home) > 5 else "",
+        "the folder of the user": f"/{user}/" if user != "root" else "",
+        "the current folder": str(Path.cwd()),
+        "the name of this machine": socket.gethostname(),
+    }
+    # Logs and locks have no checksum, but may be published too.
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        content = path.read_bytes()
+        # A short or common name, such as `main`, says nothing.
+        found = [
+            what for what, text in looked_for.items() if len(text) > 5 and text.encode() in content
+        ]
+        text = content.decode("utf-8", errors="ignore")
+        if redact(text) != spelled_out(text):
+            found.append("a key, or a text that looks like one")
+        if found:
+            yield f"{_name(path, folder)} contains {', '.join(found)}"
+
+
+def _without_paths(folder: Path, judged: Sequence[Path]) -> None:
+    """Replace paths in the descriptions of runs: relative to the current folder, or the name."""
+    changed: dict[str, str] = {}
+    described = [path / "run.json" for path in judged]
+    for file in (*described, folder / SWEEP):
+        if file.is_file():
+            write_whole(file, _shortened(_read(file), changed))
+    page = folder / PAGE
+    if page.is_file():
+        text = page.read_text(encoding="utf-8")
+        for path, short in sorted(changed.items(), key=lambda pair: -len(pair[0])):
+            text = text.replace(html.escape(path), html.escape(short)).replace(path, short)
+        page.write_text(text, encoding="utf-8")
+
+
+_PLACES = ("location", "prompts", "folder")
+"""The keys of paths in the descriptions of runs and sweeps. No signature has these paths."""
+
+
+def _shortened(value: Any, changed: dict[str, str], key: str = "") -> Any:
+    if isinstance(value, dict):
+        return {name: _shortened(inner, changed, name) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_shortened(inner, changed, key) for inner in value]
+    if key in _PLACES and isinstance(value, str) and Path(value).is_absolute():
+        path = Path(value)
+        here = Path.cwd()
+        short = path.relative_to(here).as_posix() if path.is_relative_to(here) else path.name
+        changed[value] = short
+        return short
+    return value
 
 
 @dataclass(frozen=True)

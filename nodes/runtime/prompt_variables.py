@@ -113,6 +113,8 @@ _ESSENTIAL: Mapping[str, Collection[str]] = {
     "casting/task": ("question", "source"),
     "chateval/referee": ("role",),
     "chateval/role_own": ("description",),
+    "checklist/checker": ("criteria",),
+    "checklist/task": ("candidate",),
     "courtroom/case": ("question", "answer_1", "answer_2"),
     "courtroom/log": ("turns",),
     "debate/critic_own": ("persona",),

@@ -387,6 +387,15 @@ def test_a_run_without_stops_has_the_signature_of_before(protocol: Any, tmp_path
         assert f"|{name}:" not in signed
 
 
+@pytest.mark.parametrize("settings", [{}, {"expensive_settings": {"stop": ["stable"]}}])
+def test_a_wrapper_names_stops_inside_only_if_they_were_set(settings: Any) -> None:
+    run: Any = {"cascade": {"cheap": "ensemble", **settings}}
+    done = evaluate("cascade", "demo-pairs", settings=run, limit=1)
+    [signed] = done.manifest["signatures"].values()
+    assert ("'stop'" in signed) is bool(settings)
+    assert "'risk'" not in signed and "'combine'" not in signed
+
+
 def test_a_debate_at_its_budget_is_unresolved_for_a_cascade() -> None:
     verdict, _ = debated([5, 4, 3, 2, 1], tokens=10, budget_tokens=30)
     assert escalation_reason(verdict, CascadeSettings(when=("unresolved",))) == (

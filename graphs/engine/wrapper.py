@@ -209,9 +209,9 @@ class NestedJudges(BoundJudge[WrapperSettingsT]):
             skipped = {
                 name for name in Settings.model_fields if name not in chosen or name == "models"
             }
-            described[given.places[place]] = judge.bound_judge.bound.model_dump(
-                mode="json", exclude=skipped
-            )
+            inside = judge.bound_judge.bound
+            skipped |= inside.unchanged_newer
+            described[given.places[place]] = inside.model_dump(mode="json", exclude=skipped)
         self.bound = given.model_copy(update=described)
 
     def chosen(self) -> dict[str, ModelSpec | LoadedModel]:

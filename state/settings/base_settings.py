@@ -282,6 +282,14 @@ class Settings(Checked):
         return self
 
     @property
+    def unchanged_newer(self) -> frozenset[str]:
+        """The names of the newer settings at their default, which signatures leave out."""
+        fields = type(self).model_fields
+        # A class names its own newer settings only, and its base classes name theirs.
+        newer = {name for kind in type(self).__mro__ for name in getattr(kind, "newer", ())}
+        return frozenset(name for name in newer if getattr(self, name) == fields[name].default)
+
+    @property
     def implied(self) -> frozenset[str]:
         """The names of the settings that follow from others and were not set."""
         return self._implied

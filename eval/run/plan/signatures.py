@@ -119,11 +119,7 @@ def _settings(bound: Settings) -> dict[str, Any]:
 
     Models and prompts have parts of their own. Newer settings occur only if they were changed.
     """
-    fields = type(bound).model_fields
-    # A class names its own newer settings only, and its base classes name theirs.
-    newer = {name for kind in type(bound).__mro__ for name in getattr(kind, "newer", ())}
-    unchanged = {name for name in newer if getattr(bound, name) == fields[name].default}
-    without = {"models", "prompts", *unchanged}
+    without = {"models", "prompts", *bound.unchanged_newer}
     return bound.model_dump(mode="json", exclude=without, exclude_none=True)
 
 

@@ -10,6 +10,7 @@ from jurygraph.nodes.replies import (
     ReplyError,
     Shown,
     declares_no_issue,
+    own_words,
     read_pair,
     read_score,
     read_vote,
@@ -72,7 +73,7 @@ def score_lines(draw: Any) -> tuple[str, float]:
     return framed, score
 
 
-@settings(max_examples=300)
+@settings(max_examples=60)
 @given(score_lines())
 def test_every_form_of_a_score_comes_back(written: tuple[str, float]) -> None:
     line, score = written
@@ -198,3 +199,29 @@ def test_a_negated_or_impossible_value_is_asked_for_again(
 ) -> None:
     with pytest.raises(ReplyError):
         read(reply)
+
+
+# What the patterns look for, in any order.
+MARKS = [
+    *"\r\t\n\x07 *_=#-|$—<>/\\{}()[]12ab",
+    "boxed",
+    "text",
+    "strong",
+    "br",
+    "\n\n\n",
+    "***",
+    "score",
+]
+
+
+@settings(max_examples=60)
+@given(st.lists(st.sampled_from(MARKS), max_size=12).map("".join))
+@pytest.mark.parametrize(
+    "replacement",
+    [*own_words._PLAINER, *own_words._UNMARKED],
+    ids=lambda replacement: replacement.pattern.pattern[:40],
+)
+def test_a_search_that_is_left_out_would_have_found_nothing(
+    replacement: own_words._Replacement, text: str
+) -> None:
+    assert replacement.apply(text) == replacement.pattern.sub(replacement.by, text)

@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import NamedTuple
 
 # Characters whose plain form does not follow from their Unicode category.
 _UNPLAIN = (
@@ -52,14 +53,36 @@ def _plainer(char: str) -> str | None:
 
 _PLAIN = CharMap(_plainer, _SINGLE)
 
+
+class _Replacement(NamedTuple):
+    """A pattern whose matches are replaced.
+
+    Attributes:
+        signs: every match contains one of these; a reply without them needs no search.
+        pattern: the pattern.
+        by: the replacement.
+    """
+
+    signs: tuple[str, ...]
+    pattern: re.Pattern[str]
+    by: str
+
+    def apply(self, text: str) -> str:
+        """Replace all matches in a text."""
+        if any(sign in text for sign in self.signs):
+            return self.pattern.sub(self.by, text)
+        return text
+
+
 _PLAINER = [
-    (re.compile(r"\r\n|[\r\v\f]"), "\n"),  # ends of lines
-    (re.compile(r"[\x00-\x08\x0e-\x1f\x7f]"), ""),  # control characters
-    (re.compile(r"[ \t]{2,}+|\t"), " "),  # blanks
-    (re.compile(r" ?\n ?"), "\n"),  # margins
-    (re.compile(r"\n{3,}+"), "\n\n"),  # empty lines
+    _Replacement(("\r", "\v", "\f"), re.compile(r"\r\n|[\r\v\f]"), "\n"),  # ends of lines
+    _Replacement(("",), re.compile(r"[\x00-\x08\x0e-\x1f\x7f]"), ""),  # control characters
+    _Replacement(("  ", "\t"), re.compile(r"[ \t]{2,}+|\t"), " "),  # blanks
+    _Replacement((" \n", "\n "), re.compile(r" ?\n ?"), "\n"),  # margins
+    _Replacement(("\n\n\n",), re.compile(r"\n{3,}+"), "\n\n"),  # empty lines
     # Cut runs of punctuation to three, because they have no meaning and make patterns slow.
-    (
+    _Replacement(
+        ("",),
         re.compile(
             r"""([*_=~#.!?<>`|+/\\:;,"'()\[\]{}—\u201c\u201d\u201e\u2018\u2019\u00ab\u00bb\u300c\u300d-])\1{3,}+"""
         ),
@@ -67,15 +90,28 @@ _PLAINER = [
     ),
 ]
 _UNMARKED = [
-    (re.compile(r"(?i)</?(?:b|i|u|p|em|strong|span|div|mark)>|<br ?/?>"), ""),  # tags of style
-    (re.compile(r"\\(?:boxed|text|textbf|mathbf)\{([^{}\n]{1,60})\}"), r"\1"),  # \boxed{4}
+    # tags of style
+    _Replacement(("<",), re.compile(r"(?i)</?(?:b|i|u|p|em|strong|span|div|mark)>|<br ?/?>"), ""),
+    # \boxed{4}
+    _Replacement(("\\",), re.compile(r"\\(?:boxed|text|textbf|mathbf)\{([^{}\n]{1,60})\}"), r"\1"),
     # $4$, \(4\)
-    (re.compile(r"\$\$? ?([^$\n]{1,24}?) ?\$\$?|\\[(\[] ?([^\\\n]{1,24}?) ?\\[)\]]"), r"\1\2"),
-    (re.compile(r"(?<!\d)\*{1,3}(?=\S)|(?<=\S)\*{1,3}(?!\d)"), ""),  # **bold**
-    (re.compile(r"(?<![A-Za-z0-9])_{1,3}(?=\S)|(?<=\S)_{1,3}(?![A-Za-z0-9])"), ""),  # __bold__
-    (re.compile(r"(?m)^#{1,6} ?"), ""),  # headings
-    (re.compile(r"(?m)^[-=_* ]{3,12}$"), ""),  # rules
-    (re.compile(r"(?<=\w)—(?=\w)"), " — "),
+    _Replacement(
+        ("$", "\\"),
+        re.compile(r"\$\$? ?([^$\n]{1,24}?) ?\$\$?|\\[(\[] ?([^\\\n]{1,24}?) ?\\[)\]]"),
+        r"\1\2",
+    ),
+    # **bold**
+    _Replacement(("*",), re.compile(r"(?<!\d)\*{1,3}(?=\S)|(?<=\S)\*{1,3}(?!\d)"), ""),
+    # __bold__
+    _Replacement(
+        ("_",),
+        re.compile(r"(?<![A-Za-z0-9])_{1,3}(?=\S)|(?<=\S)_{1,3}(?![A-Za-z0-9])"),
+        "",
+    ),
+    _Replacement(("#",), re.compile(r"(?m)^#{1,6} ?"), ""),  # headings
+    # rules
+    _Replacement(("",), re.compile(r"(?m)^[-=_* ]{3,12}$"), ""),
+    _Replacement(("—",), re.compile(r"(?<=\w)—(?=\w)"), " — "),
 ]
 # The lines that ``nodes/common/delimiters.py`` puts around texts.
 _OUR_FENCE = re.compile(r"^<<<(?P<end>end )?(?P<name>[^<>\n]{1,120})>>>$", re.MULTILINE)
@@ -225,8 +261,8 @@ def plain(text: str) -> str:
     """
     if not text.isascii():
         text = text.translate(_PLAIN)
-    for known, plainer in _PLAINER:
-        text = known.sub(plainer, text)
+    for replacement in _PLAINER:
+        text = replacement.apply(text)
     return text.strip()
 
 
@@ -527,10 +563,11 @@ def unmarked(text: str) -> str:
     >>> unmarked("## **Final score:** 4\\n| Fluency | 3 |\\n<score>4</score>\\n$\\\\boxed{4}$")
     'Final score: 4\\nFluency: 3\\nscore: 4\\n4'
     """
-    text = _VALUE_TAG.sub(lambda m: f"{m[1].replace('_', ' ')}: {m[2].strip()}", text)
-    for markup, left in _UNMARKED:
-        text = markup.sub(left, text)
-    return _ROW.sub(_row, text)
+    if "<" in text:
+        text = _VALUE_TAG.sub(lambda m: f"{m[1].replace('_', ' ')}: {m[2].strip()}", text)
+    for replacement in _UNMARKED:
+        text = replacement.apply(text)
+    return _ROW.sub(_row, text) if "|" in text else text
 
 
 def _row(match: re.Match[str]) -> str:

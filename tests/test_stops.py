@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from jurygraph.eval import Result, evaluate, fit_stops
+from jurygraph.eval import panel as measured
 from jurygraph.graphs import debate, ensemble, multiagent, samre
 from jurygraph.graphs.wrappers.cascade import escalation_reason
 from jurygraph.nodes.models.scripted_model import ScriptedModel
@@ -21,9 +22,10 @@ from jurygraph.nodes.runtime.stops import (
 )
 from jurygraph.state import UsageError, Verdict
 from jurygraph.state.aggregation import Combination, combine_scores, majority, winner_by_mean
-from jurygraph.state.errors import QuorumError
+from jurygraph.state.errors import ModelCallError, QuorumError
 from jurygraph.state.settings import CascadeSettings
 from langchain_core.messages import AIMessage
+from langgraph.checkpoint.memory import InMemorySaver
 from pydantic import ValidationError
 
 from .sample_data import COMPARE_TASK, SCORE_TASK
@@ -167,6 +169,28 @@ def test_jurors_vote_in_turn_until_they_decide(votes: str, w: str, asked: int) -
     assert verdict.details.get("not_asked", []) == [
         f"juror_{n}" for n in range(asked + 1, jurors + 1)
     ]
+
+
+def test_a_resumed_hearing_asks_only_the_juror_that_failed() -> None:
+    speak = court([(90, 60)] * 2)
+    fails = ["juror_2"]
+
+    def script(about: Mapping[str, Any], prompt: str) -> Any:
+        if about["agent"] in fails:
+            raise ModelCallError("The key is not accepted.")
+        return speak(about, prompt)
+
+    model = ScriptedModel(script=script)
+    settings: Any = {"jurors": 3, "stop": "decided", "structured": "off"}
+    graph = samre.build(models={"*": model}, **settings).compile(checkpointer=InMemorySaver())
+    config: Any = {"configurable": {"thread_id": "1"}}
+    with pytest.raises(ModelCallError):
+        graph.invoke({"task": COMPARE_TASK}, config)
+    fails.clear()
+    before = len(model.calls)
+    verdict = Verdict.of(graph.invoke(None, config))
+    assert [call.metadata["agent"] for call in model.calls[before:]] == ["juror_2"]
+    assert (verdict.stop_reason, verdict.details["not_asked"]) == ("decided", ["juror_3"])
 
 
 def test_scoring_jurors_are_asked_until_their_sums_decide() -> None:
@@ -394,6 +418,17 @@ def test_a_wrapper_names_stops_inside_only_if_they_were_set(settings: Any) -> No
     [signed] = done.manifest["signatures"].values()
     assert ("'stop'" in signed) is bool(settings)
     assert "'risk'" not in signed and "'combine'" not in signed
+
+
+def test_members_that_were_asked_in_turn_are_no_panel_to_measure(tmp_path: Path) -> None:
+    """Only contested rows have all votes, so figures on these rows would be biased."""
+    for stop in ([], ["decided"]):
+        settings: Any = {"combine": "majority", "stop": stop}
+        out = tmp_path / str(len(stop))
+        evaluate("ensemble", "demo-pairs", settings=settings, limit=12, out=out)
+    assert measured([tmp_path / "0"])
+    with pytest.raises(UsageError, match="so only contested rows have all votes"):
+        measured([tmp_path / "1"])
 
 
 def test_a_debate_at_its_budget_is_unresolved_for_a_cascade() -> None:

@@ -142,7 +142,7 @@ class Spending:
     mean_calls: Annotated[float | None, Column("calls", digits=2)]
     """model calls per judgement"""
     unresolved: Annotated[float | None, share_column("unresolved")]
-    """stopped by the round limit"""
+    """stopped by the round limit, or by a budget of tokens"""
     rounds: Annotated[Mapping[int, int], text_column("debates by round count", of=counts)]
     stop_reasons: Annotated[Mapping[str, int], text_column("stop reason", of=counts)]
     calls: Mapping[int, int]
@@ -156,8 +156,8 @@ def spending(of: Overview) -> Spending:
     return Spending(
         mean_rounds=of.rounds.value,
         mean_calls=of.calls.value,
-        # The stop reason of debates that ended for no other reason.
-        unresolved=ends["max_rounds"] / of.judged if of.judged else None,
+        # The stop reasons of debates that ended for no other reason.
+        unresolved=(ends["max_rounds"] + ends["budget"]) / of.judged if of.judged else None,
         rounds=dict(sorted(of.rounds.items())),
         stop_reasons=dict(ends.most_common()),
         calls=dict(sorted(of.calls.items())),

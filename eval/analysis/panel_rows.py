@@ -259,6 +259,12 @@ def _rows_of_agents(
             f"{subject.data}: no row has a label, so the errors of the members are unknown; "
             "add labels to the data"
         )
+    if "decided" in str(data.judge.settings.get("stop", "")):
+        # Only the rows on which the members disagreed have all votes.
+        raise NoPanelError(
+            f"{subject.data}: the members of {data.judge.label} were asked in turn (stop=decided), "
+            "so only contested rows have all votes; judge the rows without stop=decided"
+        )
     agents = agents_of(data)
     complete = labelled.agent_count == len(agents)
     rows = labelled.take(complete)

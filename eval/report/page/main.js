@@ -47,7 +47,7 @@ for (const nav of document.querySelectorAll("header nav, nav.within")) {
 const lowest = Number.NEGATIVE_INFINITY;
 const ORDERS = {
   apart: ["Absolute error, largest first", (row) => rows.gap[row] ?? lowest],
-  unresolved: ["Unresolved first", (row) => (reasonOf(row) === "max_rounds" ? 1 : 0)],
+  unresolved: ["Unresolved first", (row) => (["max_rounds", "budget"].includes(reasonOf(row)) ? 1 : 0)],
   failed: ["Failed first", (row) => (failed(row) ? 1 : 0)],
   changed: ["Score change, largest first", (row) => rows.moved[row] ?? lowest],
   dear: ["Cost, highest first", (row) => rows.cost[row] ?? lowest, (row) => rows.tokens[row]],

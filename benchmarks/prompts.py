@@ -34,8 +34,8 @@ from jurygraph.nodes.models.scripted_model import Line, ScriptedModel
 from jurygraph.nodes.models.send import CallMiddleware, call_middleware
 from jurygraph.nodes.runtime.prompt_context import Prompt
 from jurygraph.state.aspects import find_aspect
-from jurygraph.state.protocols import any_task
 from jurygraph.state.settings import Layout
+from jurygraph.state.tasks import RubricInput
 from langchain_core.language_models import BaseChatModel
 from rich.console import Console
 from rich.table import Table
@@ -105,7 +105,7 @@ RUBRIC = [{"criterion": prose(f"criterion {number}", 90), "points": number} for 
 def item_for(protocol: str, kind: str) -> Task:
     """Return the item of ``tasks``; with a rubric for a protocol that needs one."""
     item = tasks(kind)["item"]
-    if find_protocol(protocol).protocol.check_task is any_task:
+    if find_protocol(protocol).protocol.input_schema is not RubricInput:
         return item
     aspect = find_aspect(item["aspect"]).model_dump(mode="json")
     return {**item, "aspect": {**aspect, "rubric": RUBRIC}}

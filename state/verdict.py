@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from .aspects import Aspect
 from .checked import for_forms
-from .errors import UsageError
+from .errors import ReplyError, UsageError
 from .tasks import TaskKind
 from .transcript import Score, Usage
 
@@ -24,9 +24,13 @@ StopReason = Literal[
     "decided",
     "stable",
     "predicted",
+    "abstained",
     "complete",
 ]
-"""Why a protocol ended; ``complete`` if nothing was cut short."""
+"""Why a protocol ended; ``complete`` if nothing was cut short.
+
+With ``abstained``, the verdict has no score and no winner.
+"""
 
 
 class Verdict(BaseModel, Usage):
@@ -75,6 +79,18 @@ class Verdict(BaseModel, Usage):
         """The score, or the pair of scores; 0 if there is none."""
         return list(self.scores) if self.scores else self.score or 0.0
 
+    def check_decided(self) -> None:
+        """Check that the judge did not abstain.
+
+        Raises:
+            ReplyError: it did; contains its explanation.
+        """
+        if self.stop_reason == "abstained":
+            raise ReplyError(
+                f"{self.protocol} abstained: its judge is unsure, so there is no verdict.",
+                self.explanation,
+            )
+
     @classmethod
     def of(
         cls, result: Mapping[str, Any], kind: TaskKind | None = None, aspect: Aspect | None = None
@@ -82,11 +98,14 @@ class Verdict(BaseModel, Usage):
         """Read the verdict from a graph's output.
 
         Raises:
+            ReplyError: the judge abstained, although the task of this ``kind`` needs a verdict.
             UsageError: the verdict has no score or no winner, although the task of this ``kind``
                 needs one; or the score is off the scale of this ``aspect``.
         """
         verdict = cls.model_validate(result["verdict"])
         wanted = {"score": "score", "compare": "winner"}.get(kind or "")
+        if wanted:
+            verdict.check_decided()
         if wanted and getattr(verdict, wanted) is None:
             raise UsageError(f"{verdict.protocol} returned a verdict without a {wanted}")
         # Means and weighted sums of scores may exceed the scale by a rounding error.

@@ -389,6 +389,7 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("samre", {"backgrounds": "auto", "jurors": 2, "cross_examine": True}),
     ("samre", {"backgrounds": "auto", "ballot": "score", "jurors": 2}),
     ("checklist", {"group": "all"}),
+    ("commit_first", {}),
 ]
 
 

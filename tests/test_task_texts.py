@@ -59,8 +59,9 @@ def test_a_rating_shows_every_text_to_every_agent(protocol: str, prompts: str | 
     seen = prompts_seen(
         protocol, {"kind": "score", "aspect": aspect, **RATING_TEXTS}, prompts=prompts
     )
-    # G-Eval's planner writes steps from the criteria only.
-    judging = [prompt for prompt in seen if protocol != "geval" or "<<<reference " in prompt]
+    # G-Eval's planner writes steps from the criteria only, and a committer sees the question only.
+    partly = protocol in ("geval", "commit_first")
+    judging = [prompt for prompt in seen if not partly or "<<<reference " in prompt]
     assert judging
     for prompt in judging:
         assert [name for name in RATING_TEXTS if f"<<<{name} " not in prompt] == []
@@ -71,6 +72,9 @@ def test_a_rating_shows_every_text_to_every_agent(protocol: str, prompts: str | 
 @pytest.mark.parametrize("protocol", COMPARING)
 def test_a_comparison_shows_every_text_to_every_agent(protocol: str, prompts: str | None) -> None:
     seen = prompts_seen(protocol, {"kind": "compare", **COMPARISON_TEXTS}, prompts=prompts)
+    if protocol == "commit_first":
+        # A committer sees the question only.
+        seen = seen[1:]
     assert seen
     for prompt in seen:
         labels = [name.replace("_", " ") for name in COMPARISON_TEXTS]

@@ -47,7 +47,7 @@ class WithModels(JudgeOptions, total=False):
 
 
 class BaselineJudge(WithModels, options.CommonOptions):
-    """The arguments of all judges and the settings of ``baseline``."""
+    """The arguments of all judges and the settings of ``baseline`` and ``commit_first``."""
 
 
 class CalibratedJudge(WithModels, options.CalibratedOptions):
@@ -109,7 +109,7 @@ class MakesJudge(Protocol[Made_co]):
     def __call__(self, judge: None = None, /, **options: Unpack[SingleJudge]) -> Made_co: ...
     @overload
     def __call__(
-        self, judge: Literal["baseline"], /, **options: Unpack[BaselineJudge]
+        self, judge: Literal["baseline", "commit_first"], /, **options: Unpack[BaselineJudge]
     ) -> Made_co: ...
     @overload
     def __call__(

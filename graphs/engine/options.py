@@ -17,7 +17,9 @@ from ...state.settings.protocol_settings import Persona, StopRule
 from ...state.settings.wrapper_settings import Reason
 from .registry import AnyGraph
 
-_WithoutTalk = Literal["baseline", "checklist", "ensemble", "faireval", "geval", "single"]
+_WithoutTalk = Literal[
+    "baseline", "checklist", "commit_first", "ensemble", "faireval", "geval", "single"
+]
 _Debates = Literal["chateval", "debate", "more", "multiagent", "samre"]
 _Wrappers = Literal["calibrated", "cascade", "repeated", "review"]
 ProtocolName = Literal[_WithoutTalk, _Debates, _Wrappers]
@@ -218,6 +220,7 @@ class RunSettings(InnerOptions, CalibratedOptions, CascadeOptions, RepeatedOptio
     cascade: CascadeOptions
     chateval: ChatEvalOptions
     checklist: ChecklistOptions
+    commit_first: CommonOptions
     debate: DebateOptions
     ensemble: EnsembleOptions
     faireval: FairEvalOptions

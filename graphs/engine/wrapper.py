@@ -84,9 +84,15 @@ def gathered(outcome: Outcome) -> dict[str, Any]:
 
 
 def verdict_in(outcome: Outcome | None) -> Verdict:
-    """Return the verdict of an outcome, which must exist."""
+    """Return the verdict of an outcome, which must exist.
+
+    Raises:
+        ReplyError: the judge abstained, so there is nothing to combine.
+    """
     assert outcome is not None
-    return Verdict.of(cast("Mapping[str, Any]", outcome))
+    verdict = Verdict.of(cast("Mapping[str, Any]", outcome))
+    verdict.check_decided()
+    return verdict
 
 
 class GivenJudges(Generic[WrapperSettingsT]):

@@ -75,6 +75,7 @@ class View:
         speech: the speech that an auditor labels.
         criteria: the criteria of a rubric that a checker answers.
         candidate: the text to be rated; empty in a comparison.
+        question: the question, or the source of a text.
     """
 
     def __init__(self, metadata: Mapping[str, Any], sections: Iterable[Section]) -> None:
@@ -114,6 +115,7 @@ class View:
         self.speech = self._texts.get("speech", "")
         self.criteria: tuple[str, ...] = tuple(metadata.get("criteria", ()))
         self.candidate = self._texts.get("candidate", "")
+        self.question = self._texts.get("question") or self._texts.get("source", "")
 
     @cached_property
     def evidence(self) -> tuple[Evidence, ...]:

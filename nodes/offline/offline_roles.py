@@ -258,6 +258,11 @@ def auditor(view: View) -> Response:
     return Response("", kind=kind, behaviour=behaviour if before else "opening", answers=answers)
 
 
+def committer(view: View) -> Response:
+    """Commit to the beginning of the question or source, since it knows nothing else."""
+    return Response(f"What I can go by is this: {shortened(view.question, 60)}")
+
+
 _MET = 0.5
 """The share of a criterion's content words that one sentence of the candidate must have."""
 
@@ -293,6 +298,7 @@ _NAMED = (
     planner,
     auditor,
     checker,
+    committer,
 )
 ROLES: dict[str, Callable[[View], Response]] = {role.__name__: role for role in _NAMED}
 ROLES["aggregator"] = advocate

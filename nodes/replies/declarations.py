@@ -14,7 +14,7 @@ from typing import ClassVar
 
 from .provenance import Grammar, Statement
 from .shown import NOTHING, Shown
-from .statements import own_statements
+from .statements import lines_of, own_statements
 
 _FLAGS = re.IGNORECASE | re.ASCII | re.VERBOSE
 # The three spellings of the paper, and their plural.
@@ -128,6 +128,45 @@ def declares_no_issue(text: str, *, shown: Shown = NOTHING) -> bool:
     False
     """
     return bool(own_statements(text, shown, _Declarations()).statements)
+
+
+_UNSURE = re.compile(
+    r"""
+    (?:(?:final\ )?                      # Final score: UNSURE
+       (?:scores?|verdict|judge?ment)    # Verdict: UNSURE
+       \ ?[:=]\ ?)?
+    unsure                               # UNSURE
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+
+
+class _Unsure(Grammar[bool]):
+    what: ClassVar[str] = "declaration"
+    is_answer: ClassVar[bool] = False
+
+    def find(self, words: str) -> list[Statement[bool]]:
+        return [
+            Statement(line.start, line.end, True)
+            for line in lines_of(words)
+            if _UNSURE.fullmatch(line.text)
+        ]
+
+
+def declares_unsure(text: str, *, shown: Shown = NOTHING) -> bool:
+    """Return whether the reply declares UNSURE on a line of its own.
+
+    Args:
+        text: the raw reply.
+        shown: the texts that the judge was shown; text repeated from them does not count.
+
+    Raises:
+        ReplyError: the only declaration may be repeated from a shown text.
+
+    >>> declares_unsure("I cannot verify either.\\n**UNSURE**"), declares_unsure("I am unsure.\\nScore: 3")
+    (True, False)
+    """
+    return bool(own_statements(text, shown, _Unsure()).statements)
 
 
 def contains_no_issue(text: str, *, shown: Shown = NOTHING) -> bool:

@@ -41,6 +41,11 @@ _GIVEN: Mapping[str, Collection[str]] = {
     "checklist/checker": ("aspect", "criteria", "rubric"),
     "checklist/form_checks": ("structured", "alone", "count"),
     "checklist/task": ("aspect", "rubric", *_TEXTS_OF_SCORE),
+    "commit_first/committer": ("asked", "wanted"),
+    "commit_first/form_pair": _NUMBER_FORM,
+    "commit_first/form_score": _NUMBER_FORM,
+    "commit_first/judge": ("wanted", "several"),
+    "commit_first/question": ("asked", "wanted", "question", "fact", "context"),
     "courtroom/advocate_alone": ("side", "other", *_ROUNDS),
     "courtroom/advocate_in_team": (
         *("side", "other", "round", "rounds"),

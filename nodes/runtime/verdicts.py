@@ -126,7 +126,7 @@ class Decision:
     """The outcome of a protocol's turns.
 
     Attributes:
-        final: the score, or the pair of scores.
+        final: the score, or the pair of scores; None if the judge abstained.
         turn: the turn that explains it.
         winner: the winner of a comparison, if another rule than the higher score decides it.
         details: the protocol's own details.
@@ -134,7 +134,7 @@ class Decision:
         score_by_round: the score after each round, if it is not the mean of the agents' scores.
     """
 
-    final: Score
+    final: Score | None
     turn: Turn | None
     winner: Winner | None = None
     details: dict[str, Any] = field(default_factory=dict)
@@ -438,8 +438,10 @@ def joint_verdict(verdicts: Sequence[Verdict], turns: Iterable[Turn], **own: Any
     return Verdict(**together, **own, **usage_of_turns(turns).flat())
 
 
-def outcome_fields(value: Score) -> dict[str, Any]:
-    """Return the fields of a verdict for a final score or a final pair of scores."""
+def outcome_fields(value: Score | None) -> dict[str, Any]:
+    """Return the fields of a verdict for a final score or a final pair; none for an abstention."""
+    if value is None:
+        return {}
     if isinstance(value, list):
         return {"scores": (value[0], value[1]), "winner": winner_by_mean(value)}
     return {"score": value}

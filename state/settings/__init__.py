@@ -16,6 +16,7 @@ from .protocol_settings import BACKGROUNDS as BACKGROUNDS
 from .protocol_settings import BaselineSettings as BaselineSettings
 from .protocol_settings import ChatEvalSettings as ChatEvalSettings
 from .protocol_settings import ChecklistSettings as ChecklistSettings
+from .protocol_settings import CommitFirstSettings as CommitFirstSettings
 from .protocol_settings import DebateSettings as DebateSettings
 from .protocol_settings import EnsembleSettings as EnsembleSettings
 from .protocol_settings import FairEvalSettings as FairEvalSettings

@@ -448,6 +448,12 @@ class FairEvalSettings(PositionSettings):
     """The number of judgements, evidence first, for each order."""
 
 
+class CommitFirstSettings(Settings):
+    """Settings of the judge that answers first: only those of every protocol."""
+
+    called: ClassVar[str] = "commit_first"
+
+
 MOST_AT_ONCE = 50
 """The criteria of a rubric that one call can answer."""
 

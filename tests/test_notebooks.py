@@ -126,6 +126,7 @@ PROMISED = [
     ("papers", "stops", "score 3, stop reason max_rounds, 5 .*score 4, stop reason tie_breaker, 6"),
     ("papers", "declared", "no_issue, 4 calls.*no_issue, 2 calls"),
     ("papers", "chateval", "winner tie.*reads the third in its second turn: True"),
+    ("papers", "rules", "faireval.*8.5:6.5, winner 1 │ 6 .*baseline.*winner 2 │ 1 .*more.*winner 1 │ 9 "),
     ("papers", "samre", "(stop reason agreement.*){2}stop reason max_rounds, 12 calls"),
     ("papers", "summary", "replace'} │ 2 │ no │ no │ yes.*append'} │ 2 │ no │ yes │ yes.*_last.*│ 3 "),
     ("papers", "table", "(should be.*){3}9.9 percent"), ("papers", "ablation", "tie_breaker"),

@@ -2,7 +2,7 @@
 
     prepare --roles_given--------> next_speakers --referees--> referee ----> next_speakers     one or all side by side
        +--roles_open--> planner -> next_speakers --summary---> summarizer -> next_speakers     between turns
-                                   next_speakers --complete--> conclude
+                                   next_speakers --complete, decided--> conclude
 
 Each of N referees speaks T times. The setting ``strategy`` decides how: one by one, all at the same
 time, or all at the same time with a summary after every turn. With the summarizer, referees read
@@ -17,7 +17,8 @@ By default, a comparison runs in both orders of the answers at once, each with i
 Each referee then votes by its averages over both orders. With ``roles=auto``, a planner first
 writes personas that fit the question.
 
-Stop reason: always ``complete``, after T turns.
+Stop reason: ``complete`` after T turns, or ``decided``: with ``stop="decided"``, the last turn of a
+comparison ends when no outstanding referee can change the winner.
 
 Model calls: N * T. The summarizer adds T - 1 (T with ``summarize_last``). A comparison with
 position calibration takes twice as many. ``roles=auto`` adds 1.
@@ -25,24 +26,34 @@ position calibration takes twice as many. ``roles=auto`` adds 1.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Unpack
 
 from ..nodes.referee import referee, referees, roles_of_referees, who_judged
 from ..nodes.runtime.agent_runtime import AgentRuntime
 from ..nodes.runtime.bound_judge import Models
 from ..nodes.runtime.personas import casting, roles_are_open, with_roles
-from ..nodes.runtime.verdicts import number_of_orders, scores_over_orders, turns_in_order, vote
+from ..nodes.runtime.prompt_context import score_schema, task_of
+from ..nodes.runtime.stops import panel_is_decided
+from ..nodes.runtime.verdicts import (
+    Decision,
+    last_scores,
+    number_of_orders,
+    scores_over_orders,
+    turns_in_order,
+    vote,
+)
 from ..nodes.summarizer import summarizer
 from ..state.aggregation import majority_vote
 from ..state.citations import CHATEVAL
 from ..state.graph_state import JudgeState, Outcome
-from ..state.protocols import CallsByRole, Can, Protocol, Replay, exactly
+from ..state.protocols import CallRange, CallsByRole, Can, Protocol, Replay, exactly
 from ..state.settings import ChatEvalSettings
 from ..state.settings.protocol_settings import AUTO
 from ..state.tasks import TaskKind
-from ..state.transcript import Turn
-from ..state.verdict import Verdict
+from ..state.transcript import Score, Turn
+from ..state.verdict import StopReason, Verdict
 from .engine.base import FanOut, ProtocolGraph, each
 from .engine.options import Bound, ChatEvalOptions
 from .wrappers.calibrated import weigh_orders
@@ -51,8 +62,12 @@ from .wrappers.calibrated import weigh_orders
 def calls(settings: ChatEvalSettings, kind: TaskKind, _can: Can) -> CallsByRole:
     """Count all turns of the referees, and the summaries, in each order of the answers."""
     summarized = settings.turns if settings.summarize_last else settings.turns - 1
+    everybody = settings.referees * settings.turns
+    # More than half of the referees decide in the last turn.
+    fewest = everybody - (settings.referees - 1) // 2
+    may_end = kind == "compare" and "decided" in settings.stop
     discussion = {
-        "referee": exactly(settings.referees * settings.turns),
+        "referee": CallRange(fewest if may_end else everybody, everybody),
         "summarizer": exactly(summarized if settings.strategy == "summarizer" else 0),
     }
     of_all = {
@@ -64,6 +79,8 @@ def calls(settings: ChatEvalSettings, kind: TaskKind, _can: Can) -> CallsByRole:
 def impossible(settings: ChatEvalSettings) -> set[str]:
     """Return the outcomes that the settings exclude: a planner or none, summaries or none."""
     excluded = {"roles_given" if settings.roles == AUTO else "roles_open"}
+    if "decided" not in settings.stop:
+        excluded |= {"decided"}
     summaries = settings.turns if settings.summarize_last else settings.turns - 1
     return excluded if settings.strategy == "summarizer" and summaries else excluded | {"summary"}
 
@@ -84,7 +101,7 @@ protocol = Protocol(
         "next_speakers": {
             "prepare": ["referees"],
             "planner": ["referees"],
-            "referee": ["referees", "summary", "complete"],
+            "referee": ["referees", "summary", "complete", "decided"],
             "summarizer": ["referees", "complete"],
         }
     },
@@ -123,7 +140,47 @@ def what_follows(state: JudgeState, settings: ChatEvalSettings) -> str:
         wanted = turns if turns < settings.turns or settings.summarize_last else turns - 1
         if len(turns_of(state, "summarizer")) < wanted:
             return "summary"
-    return "referees" if turns < settings.turns else "complete"
+    if turns >= settings.turns:
+        return "complete"
+    return "decided" if "decided" in settings.stop and is_decided(state, settings) else "referees"
+
+
+def is_decided(state: JudgeState, settings: ChatEvalSettings) -> bool:
+    """Return whether no referee that has yet to speak in the last turn can change the winner."""
+    everybody = referees(state, settings)
+    orders = [turns_in_order(state, order) for order in state["orders"]]
+    last = [[turn for turn in turns if turn["round"] == settings.turns] for turns in orders]
+    votes: Mapping[str, Score] = (
+        scores_over_orders(last[0], last[1]) if len(last) > 1 else last_scores(last[0])
+    )
+    form = score_schema(task_of(state))
+    outstanding = [name for name in everybody if name not in votes]
+    scale = (form.low, form.high)
+    is_compared = state["task"]["kind"] == "compare"
+    return is_compared and panel_is_decided(votes, outstanding, scale, "majority")
+
+
+def not_asked(state: JudgeState, settings: ChatEvalSettings) -> list[str]:
+    """Return the referees that did not speak in the last turn."""
+    spoken = {
+        turn["agent"]
+        for turn in state["transcript"]
+        if turn["role"] == "referee" and turn["round"] == settings.turns
+    }
+    return [referee for referee in referees(state, settings) if referee not in spoken]
+
+
+def stop_reason(state: JudgeState, settings: ChatEvalSettings) -> StopReason:
+    """Return whether all referees spoke in the last turn, or the votes of some decided."""
+    return "decided" if not_asked(state, settings) else "complete"
+
+
+def decide(state: JudgeState, settings: ChatEvalSettings) -> Decision:
+    """Decide by vote or average; the details name the referees that were not asked at last."""
+    decision = vote(state, settings)
+    silent = not_asked(state, settings)
+    details = {**decision.details, "not_asked": silent} if silent else decision.details
+    return replace(decision, details=details)
 
 
 def weigh_votes(straight: Outcome, mapped: Outcome) -> Verdict:
@@ -131,6 +188,8 @@ def weigh_votes(straight: Outcome, mapped: Outcome) -> Verdict:
     winner, details = majority_vote(
         scores_over_orders(straight["transcript"], mapped["transcript"])
     )
+    if silent := straight["verdict"]["details"].get("not_asked"):
+        details["not_asked"] = silent
     return weigh_orders(straight, mapped, winner, {**who_judged(straight), **details})
 
 
@@ -165,7 +224,7 @@ def build(
     graph.agent("next_speakers", next_speakers)
     graph.agents("referee", referee, then="next_speakers")
     graph.agents("summarizer", summarizer, then="next_speakers")
-    graph.end(decide=vote, weigh=weigh_votes)
+    graph.end(stop_reason, decide, weigh_votes)
     graph.route(
         "prepare", roles_are_open, {"roles_given": "next_speakers", "roles_open": "planner"}
     )
@@ -175,6 +234,7 @@ def build(
         "referees": speak,
         "summary": sum_up,
         "complete": "conclude",
+        "decided": "conclude",
     }
     graph.route("next_speakers", what_follows, outcomes)
     return graph

@@ -60,6 +60,8 @@ VARIANTS: list[tuple[str, dict[str, Any], str, str]] = [
     ("debate", {"budget_tokens": 9000}, "tie_breaker human context_full", "max_rounds early_end"),
     ("ensemble", {"stop": "decided"}, "planner one_order heard", "referee×3 next_vote decided"),
     ("ensemble", {"referees": 3}, "planner next_vote decided", "referee×3 one_order heard"),
+    ("chateval", {"stop": "decided"}, "summarizer planner", "complete decided"),
+    ("chateval", {"referees": 3}, "decided", "complete"),
     ("samre", {"stop": "decided"}, "no_jury heard early_end", "juror×5 next_vote decided"),
     ("samre", {"backgrounds": "auto"}, "no_jury summarizer", "planner backgrounds_open"),
     ("samre", {"cross_examine": True}, "argued planner", "question×2 answer×2 examined"),
@@ -233,12 +235,13 @@ def test_a_drawing_says_how_many_speak_and_shows_phases() -> None:
     assert "referee -. &nbsp;referees&nbsp; .-> referee" in drawn
     assert "juror × 5" in mermaid("samre")
     # The drawing equals the routes: each outcome exists and leads somewhere.
-    for name in ("chateval", "more"):
+    for name in ("chateval", "ensemble", "more", "samre"):
         graph = protocols()[name].graph.get_graph()
         record = protocols()[name].protocol
         for hub, follows in record.phases.items():
             assert set(follows) == {edge.source for edge in graph.edges if edge.target == hub}
-            outcomes = {str(edge.data) for edge in graph.edges if edge.source == hub}
+            labels = [str(edge.data) for edge in graph.edges if edge.source == hub]
+            outcomes = {outcome for label in labels for outcome in label.split(" / ")}
             assert {outcome for several in follows.values() for outcome in several} == outcomes
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from jurygraph.eval import Result, evaluate, fit_stops
 from jurygraph.eval import panel as measured
-from jurygraph.graphs import debate, ensemble, multiagent, samre
+from jurygraph.graphs import chateval, debate, ensemble, multiagent, samre
 from jurygraph.graphs.wrappers.cascade import escalation_reason
 from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.nodes.runtime.stops import (
@@ -37,8 +37,10 @@ WINS, LOSES, EVEN = (9, 4), (4, 9), (7, 7)
 Pair = tuple[float, float]
 
 
-def panel(votes: Sequence[Any], task: Any = COMPARE_TASK, **settings: Any) -> tuple[Verdict, Any]:
-    """Ask an ensemble whose members give these scores; a text is an unreadable reply."""
+def panel(
+    votes: Sequence[Any], task: Any = COMPARE_TASK, module: Any = ensemble, **settings: Any
+) -> tuple[Verdict, Any]:
+    """Ask a panel whose members give these scores; a text is an unreadable reply."""
 
     def script(about: Mapping[str, Any], prompt: str) -> Any:
         vote = votes[int(about["agent"].rpartition("_")[2]) - 1]
@@ -51,7 +53,7 @@ def panel(votes: Sequence[Any], task: Any = COMPARE_TASK, **settings: Any) -> tu
 
     model = ScriptedModel(script=script)
     given = {"roles": "same", "structured": "off", "repair": 0, "referees": len(votes), **settings}
-    graph = ensemble.build(models={"*": model}, **given).compile()
+    graph = module.build(models={"*": model}, **given).compile()
     return Verdict.of(graph.invoke({"task": task})), model
 
 
@@ -134,6 +136,37 @@ def test_no_outstanding_vote_changes_a_decided_winner(rule: Combination) -> None
                 after = {**begun, "d": [*vote]} if vote else begun
                 assert winner(after) == winner(begun), (begun, vote)
     assert decided > 20
+
+
+@pytest.mark.parametrize("both_orders", [True, False])
+@pytest.mark.parametrize(("votes", "last"), [
+    ([WINS, WINS, LOSES], 2),
+    ([WINS, LOSES, WINS], 3),
+    ([EVEN, EVEN, EVEN, WINS, WINS], 3),
+    ([WINS, LOSES], 2),
+])  # fmt: skip
+def test_the_last_turn_of_a_discussion_ends_when_the_votes_decide(
+    votes: list[Pair], last: int, both_orders: bool
+) -> None:
+    given: Any = {"module": chateval, "turns": 2, "position_calibration": both_orders}
+    everybody, _ = panel(votes, **given)
+    verdict, model = panel(votes, stop="decided", **given)
+    names = [f"referee_{number}" for number in range(1, len(votes) + 1)]
+    orders = 2 if both_orders else 1
+    spoken_in_turn = [*names, *names[:last]]
+    heard = [call.metadata["agent"] for call in model.calls]
+    assert heard == [name for name in spoken_in_turn for _ in range(orders)]
+    assert verdict.winner == everybody.winner
+    assert verdict.details["votes"] == {
+        name: everybody.details["votes"][name] for name in names[:last]
+    }
+    assert verdict.stop_reason == ("decided" if last < len(votes) else "complete")
+    assert verdict.details.get("not_asked", []) == names[last:]
+
+
+def test_a_discussion_of_a_rating_hears_everybody() -> None:
+    verdict, model = panel([4, 4, 4], SCORE_TASK, module=chateval, turns=1, stop="decided")
+    assert (len(model.calls), verdict.stop_reason) == (3, "complete")
 
 
 VOTES = [
@@ -383,6 +416,8 @@ def test_two_rounds_without_change_are_needed() -> None:
     (ensemble, {"stop": "stable"}, "decided"),
     (ensemble, {"stop": "decided", "quorum": "all"}, "quorum=all needs the vote of each"),
     (ensemble, {"stop": "decided", "combine": "geometric_median"}, "use another rule"),
+    (chateval, {"stop": "decided", "strategy": "simultaneous"}, "use strategy=one_by_one"),
+    (chateval, {"stop": "decided", "score_each_turn": True}, "earlier scores would count"),
     (debate, {"stop": "decided"}, "stable"),
     (debate, {"eps": 1}, "eps has no effect without stop=stable"),
     (debate, {"risk": 0.2}, "risk has no effect without n=auto"),
@@ -401,7 +436,7 @@ def test_stops_that_cannot_be(module: Any, settings: dict[str, Any], message: st
         module.build(**settings)
 
 
-@pytest.mark.parametrize("protocol", ["debate", "multiagent", "ensemble", "samre"])
+@pytest.mark.parametrize("protocol", ["chateval", "debate", "multiagent", "ensemble", "samre"])
 def test_a_run_without_stops_has_the_signature_of_before(protocol: Any, tmp_path: Path) -> None:
     data = "demo-pairs" if protocol == "samre" else "demo"
     aspects: Any = None if protocol == "samre" else ["consistency"]

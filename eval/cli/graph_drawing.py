@@ -156,7 +156,13 @@ def _tell_agents_and_phases(graph: Graph, record: Protocol[Any], agents: Mapping
         if name not in record.phases:
             continue
         place = inside and f"{inside}:"
-        leads = {str(edge.data): edge.target for edge in graph.edges if edge.source == key}
+        # Outcomes that lead to one node share an edge.
+        leads = {
+            outcome: edge.target
+            for edge in graph.edges
+            if edge.source == key
+            for outcome in str(edge.data).split(" / ")
+        }
         leading = {edge.source for edge in graph.edges if edge.target == key}
         graph.edges = [edge for edge in graph.edges if key not in (edge.source, edge.target)]
         for before, outcomes in record.phases[name].items():
@@ -164,10 +170,13 @@ def _tell_agents_and_phases(graph: Graph, record: Protocol[Any], agents: Mapping
                 continue
             several = len(outcomes) > 1
             source = f"{place}{before}"
+            by_target: dict[str, list[str]] = {}
+            for outcome in outcomes:
+                if outcome in leads:
+                    by_target.setdefault(leads[outcome], []).append(outcome)
             graph.edges += [
-                Edge(source, leads[o], o if several else None, several)
-                for o in outcomes
-                if o in leads
+                Edge(source, target, " / ".join(named) if several else None, several)
+                for target, named in by_target.items()
             ]
         del graph.nodes[key]
 

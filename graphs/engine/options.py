@@ -94,6 +94,7 @@ class ChatEvalOptions(CommonOptions, total=False):
     summary: Literal["replace", "append"]
     summarize_last: bool
     score_each_turn: bool
+    stop: StopRule | Sequence[StopRule]
 
 
 class ChecklistOptions(CommonOptions, total=False):

@@ -410,6 +410,25 @@ class ChatEvalSettings(RefereeSettings):
     """Sum up the last turn as well, although no referee reads it."""
     score_each_turn: bool = False
     """Ask for scores in every turn; otherwise in the last one only."""
+    stop: StopsOfPanel = ()
+    """`decided`: the last turn of a comparison ends when no outstanding referee can change the
+    winner."""
+
+    newer: ClassVar[frozenset[str]] = frozenset({"stop"})
+
+    @model_validator(mode="after")
+    def _speak_in_turn(self) -> Self:
+        if "decided" in self.stop and self.strategy != "one_by_one":
+            raise ValueError(
+                f"stop=decided needs referees who speak in turn, but strategy={self.strategy} asks "
+                "all at once; use strategy=one_by_one"
+            )
+        if self.stop and self.score_each_turn:
+            raise ValueError(
+                "stop=decided leaves referees without a vote in the last turn, and with "
+                "score_each_turn their earlier scores would count; give one of them"
+            )
+        return self
 
 
 def _steps(value: Any) -> Any:

@@ -32,6 +32,7 @@ from ..state.protocols import Replay as Replay
 from ..state.protocols import exactly as exactly
 from ..state.protocols import sampled as sampled
 from ..state.settings import ForCallers as ForCallers
+from ..state.settings import PanelSettings as PanelSettings
 from ..state.settings import PositionSettings as PositionSettings
 from ..state.settings import PromptText as PromptText
 from ..state.settings import Settings as Settings

@@ -8,6 +8,7 @@ checkpoint and in a results file.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, Literal, NamedTuple, cast
 
 from .errors import ModelCallError, QuorumError, UsageError
@@ -67,19 +68,31 @@ def failed_turns(turns: Iterable[Turn]) -> dict[tuple[Any, ...], list[Turn]]:
     because a score in one order would include position bias. The latest turn of an agent in each
     order counts.
 
+    The same holds for a member whose seat was taken by another model in one order only.
+
     Returns:
-        The failed turns by agent; its repeat and stage are part of the key, because wrappers ask an
-        agent several times.
+        The failed turns by agent, also those before a replacement that failed; its repeat and stage
+        are part of the key, because wrappers ask an agent several times.
     """
-    latest: dict[tuple[Any, ...], dict[int | None, Turn]] = {}
+    asked: dict[tuple[Any, ...], dict[int | None, list[Turn]]] = {}
     for turn in turns:
         agent = (turn["agent"], turn.get("repeat"), turn.get("stage"))
-        latest.setdefault(agent, {})[turn.get("order")] = turn
-    failed = {
-        agent: [t for t in of_agent.values() if "problem" in t]
-        for agent, of_agent in latest.items()
-    }
-    return {agent: of_agent for agent, of_agent in failed.items() if of_agent}
+        asked.setdefault(agent, {}).setdefault(turn.get("order"), []).append(turn)
+    failed: dict[tuple[Any, ...], list[Turn]] = {}
+    for agent, orders in asked.items():
+        last = [of_order[-1] for of_order in orders.values()]
+        mixed = len({turn.get("replaces") is None for turn in last}) > 1
+        if mixed or any("problem" in turn for turn in last):
+            problems = [t for of_order in orders.values() for t in _last_problems(of_order)]
+            failed[agent] = problems
+    return failed
+
+
+def _last_problems(turns: Sequence[Turn]) -> list[Turn]:
+    """Return the last turn if it failed, and the failed turn before a replacement."""
+    last = turns[-1]
+    before = turns[-2:-1] if "replaces" in last else []
+    return [turn for turn in (*before, last) if "problem" in turn]
 
 
 def without_missing(turns: Sequence[Turn]) -> Sequence[Turn]:
@@ -145,11 +158,30 @@ def reasons_of_missing(turns: Sequence[Turn]) -> dict[str, str]:
     }
 
 
+def replaced_members(turns: Sequence[Turn]) -> dict[str, dict[str, str]]:
+    """Return the members whose seats were taken, each with both models and the reason.
+
+    A member that has not voted in the end is not one of them.
+    """
+    missing = failed_turns(turns)
+    found: dict[str, dict[str, str]] = {}
+    for before, turn in pairwise(turns):
+        agent = (turn["agent"], turn.get("repeat"), turn.get("stage"))
+        if "replaces" in turn and "problem" in before and agent not in missing:
+            found[turn["agent"]] = {
+                "model": str(turn["model"]),
+                "replaces": str(turn["replaces"]),
+                "reason": before["problem"],
+            }
+    return found
+
+
 def _reason(turn: Turn) -> str:
+    seat = f" (replacement {turn['model']})" if "replaces" in turn else ""
     order = {1: " (with the answers as given)", 2: " (with the answers swapped)"}.get(
         turn.get("order", 0), ""
     )
-    return f"{turn['problem']}{order}"
+    return f"{turn['problem']}{seat}{order}"
 
 
 def _with_reply(turn: Turn) -> str:

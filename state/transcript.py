@@ -151,6 +151,7 @@ class Turn(TypedDict):
     in a cascade. ``name`` is the name of a human, if given. ``problem`` is the reason why a member
     of a panel has no vote, and ``fault`` its keyword: a fault of ``ReplyError``, or
     ``call_failed``.
+    ``replaces`` is the model whose seat this turn's model has taken, because its call failed.
 
     ``id`` is the agent's name and the number of its turn, such as ``critic:2``, after ``swapped/``
     for swapped answers and after the marks of wrappers. A turn that is added to the state under the
@@ -183,6 +184,7 @@ class Turn(TypedDict):
     name: NotRequired[str]
     problem: NotRequired[str]
     fault: NotRequired[str]
+    replaces: NotRequired[str]
 
 
 NO_CALLS = {"model": None, **NO_USAGE.flat()}

@@ -46,6 +46,9 @@ UNREAD_SAMPLES = WarningKind(
 )
 VOID_VOTE = WarningKind("void vote. {problem}", "void vote")
 NO_VOTE = WarningKind("no vote, left out of the panel. {problem}", "panel without some members")
+REPLACED = WarningKind(
+    "{model} has taken the seat of {replaces}. {reason}", "panel with replaced members"
+)
 INCONSISTENT = WarningKind("position inconsistency: {winners}", "the order of the answers decided")
 NO_LOGPROBS = WarningKind(
     "{model} returns no token log-probabilities", "no token log-probabilities"
@@ -103,6 +106,7 @@ KINDS = (
     UNREAD_SAMPLES,
     VOID_VOTE,
     NO_VOTE,
+    REPLACED,
     INCONSISTENT,
     NO_LOGPROBS,
     NO_TOKENS,

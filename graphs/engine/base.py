@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Coroutine, Hashable, Mapping, Sequence
 from contextlib import nullcontext
 from operator import itemgetter
-from typing import Any, Generic, NamedTuple, Unpack
+from typing import Any, Generic, NamedTuple, Unpack, cast
 
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langgraph.graph import END, START
@@ -44,9 +44,9 @@ from ...state.errors import ModelCallError, ReplyError, UsageError
 from ...state.graph_state import AgentState, JudgeOutput, JudgeState, Outcome, updated
 from ...state.panels import Quorum, check_quorum, roll_of, votes_needed, without_missing
 from ...state.protocols import Protocol
-from ...state.settings import SettingsT, make_settings
+from ...state.settings import PanelSettings, SettingsT, make_settings
 from ...state.tasks import input_schema_of
-from ...state.transcript import Score, TurnIds
+from ...state.transcript import Score, Turn, TurnIds
 from ...state.verdict import StopReason
 from ._langgraph import (
     SyncFunction,
@@ -193,6 +193,10 @@ class ProtocolGraph(JudgeGraphBuilder, Generic[SettingsT]):
         without a quorum: temporary errors (rate limits, lost connections), budgets, cancellation
         and bugs.
 
+        If the settings are ``PanelSettings`` with ``replacements``, the first of these models that
+        is not the failed one takes the member's seat, once. It is asked the same question, and its
+        turn has ``replaces``. If it fails too, the member is missing with both reasons.
+
         Args:
             name: the node's name.
             body: asks one agent.
@@ -207,14 +211,30 @@ class ProtocolGraph(JudgeGraphBuilder, Generic[SettingsT]):
 
         async def act(state: AgentState) -> Update:
             runtime = await self._runtime(state)
-            try:
-                update = await body(state, runtime)
-            except (ReplyError, ModelCallError) as error:
-                if name not in self._quorums or self._quorums[name](runtime.settings) == "all":
-                    raise
-                if isinstance(error, ModelCallError) and not is_refused(error):
-                    raise
-                update = {"transcript": runtime.turns_without_vote(error)}
+            before: list[Turn] = []
+            while True:
+                try:
+                    update = await body(state, runtime)
+                    break
+                except (ReplyError, ModelCallError) as error:
+                    if name not in self._quorums:
+                        raise
+                    if isinstance(error, ModelCallError) and not is_refused(error):
+                        raise
+                    failed = runtime.turns_without_vote(error)
+                    # A seat is replaced once.
+                    other = None if before else runtime.replaced(failed[0]["role"], state["agent"])
+                    if other is None:
+                        if self._quorums[name](runtime.settings) == "all":
+                            raise
+                        update = {"transcript": failed}
+                        break
+                    before = failed
+                    runtime = other
+            if before:
+                label = str(before[0]["model"])
+                taken = [cast("Turn", {**t, "replaces": label}) for t in update["transcript"]]
+                update = {**update, "transcript": [*before, *taken]}
             rounds = [turn["round"] for turn in update["transcript"]]
             return {**update, "round": max([state["round"], *rounds])}
 
@@ -334,7 +354,8 @@ class ProtocolGraph(JudgeGraphBuilder, Generic[SettingsT]):
         """Check that a debate makes no more calls than its protocol declares."""
         calls = sum(turn["calls"] for turn in state["transcript"])
         most = self.protocol.most_calls(settings, state["task"]["kind"])
-        if calls > most * (2 + settings.repair):
+        seats = 2 if isinstance(settings, PanelSettings) and settings.replacements else 1
+        if calls > most * (2 + settings.repair) * seats:
             raise UsageError(
                 f"{self.protocol.name} has made {calls:,} "
                 f"calls, but its record declares at most {most:,}: "

@@ -123,6 +123,7 @@ class DebateOptions(CommonOptions, total=False):
 class EnsembleOptions(CommonOptions, total=False):
     """The settings of ``ensemble``."""
 
+    replacements: str | Sequence[str | Mapping[str, Any]]
     position_calibration: bool
     referees: int
     roles: RoleGroup | RoleName | OwnText | Sequence[RoleName | Role | Mapping[str, str]]

@@ -43,6 +43,9 @@ from .prompt_context import Prompt, Prompts
 SAMPLING_TEMPERATURE = 1.0
 """The temperature of ``sample`` unless model or settings set one (G-Eval 3.1, FairEval 3.1)."""
 
+REPLACEMENT = "replacement"
+"""The role of the models that take the seats of failed members: ``replacement_1``, and so on."""
+
 Publish = Callable[[Any], None]
 
 heard_beside: ContextVar[Publish | None] = ContextVar("heard_beside", default=None)
@@ -288,6 +291,14 @@ class AgentRuntime(Generic[SettingsT]):
         return [
             cast("Turn", {**t, **about}) if id in failed else t for id, t in spoken.turns.items()
         ]
+
+    def replaced(self, role: str, agent: str) -> AgentRuntime[SettingsT] | None:
+        """Return the runtime with another model in an agent's seat; None if no other is left."""
+        failed = self.model_of(role, agent)
+        for key, model in self.models.items():
+            if key.startswith(f"{REPLACEMENT}_") and model.label != failed.label:
+                return replace(self, models={**self.models, agent: model}, _spoken=_Spoken())
+        return None
 
     async def _read_or_repair(
         self, question: Question, call: Call, reply: Reply, id: str

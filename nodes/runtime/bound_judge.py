@@ -23,7 +23,14 @@ from pydantic import BaseModel
 from ...state.errors import UsageError
 from ...state.protocols import Protocol, exactly
 from ...state.redaction import HIDDEN, redact_all
-from ...state.settings import Fences, ModelSpec, Settings, SettingsT, resolve_settings
+from ...state.settings import (
+    Fences,
+    ModelSpec,
+    PanelSettings,
+    Settings,
+    SettingsT,
+    resolve_settings,
+)
 from ...state.settings.base_settings import explicitly_set
 from ...state.tasks import TaskKind
 from ...state.transcript import TurnIds
@@ -31,7 +38,7 @@ from ..common.server_rules import check_caller, check_size, is_on_server
 from ..models import prices, resolver
 from ..models.loaded_model import LoadedModel
 from ..models.model_chains import check_chain, choices, resolved
-from .agent_runtime import AgentRuntime, Publish
+from .agent_runtime import REPLACEMENT, AgentRuntime, Publish
 from .prompt_context import Prompts
 
 DEFAULT_TEMPERATURE = 0.0
@@ -310,6 +317,10 @@ class BoundJudge(Generic[SettingsT]):
         chosen: dict[str, ModelSpec | LoadedModel] = {"*": resolver.OFFLINE}
         own = {role: model.loaded() for role, model in self._own.items()}
         chosen.update({**settings.models, **own, **of_run})
+        if isinstance(settings, PanelSettings):
+            # As models of the judge, they are checked, priced and recorded like all others.
+            numbered = enumerate(settings.replacements, start=1)
+            chosen.update({f"{REPLACEMENT}_{number}": model for number, model in numbered})
         return {role: _with_parameters(model, settings) for role, model in chosen.items()}
 
     async def _loaded(

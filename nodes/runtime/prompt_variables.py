@@ -120,6 +120,7 @@ _ESSENTIAL: Mapping[str, Collection[str]] = {
     "chateval/role_own": ("description",),
     "checklist/checker": ("criteria",),
     "checklist/task": ("candidate",),
+    "commit_first/question": ("question",),
     "courtroom/case": ("question", "answer_1", "answer_2"),
     "courtroom/log": ("turns",),
     "debate/critic_own": ("persona",),

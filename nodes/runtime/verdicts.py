@@ -27,13 +27,13 @@ from ...state.aggregation import (
 )
 from ...state.errors import UsageError
 from ...state.graph_state import JudgeState, Outcome
-from ...state.panels import reasons_of_missing
+from ...state.panels import reasons_of_missing, replaced_members
 from ...state.protocols import Protocol
 from ...state.settings import EnsembleSettings, PositionSettings, Settings
 from ...state.tasks import TEXTS, TaskKind, parse_task
 from ...state.transcript import RoleKind, Score, Turn, usage_of_turns
 from ...state.verdict import StopReason, Verdict, Winner
-from ...state.verdict_warnings import NO_TOKENS, NO_VOTE, NOT_TRIMMED, repeated_words
+from ...state.verdict_warnings import NO_TOKENS, NO_VOTE, NOT_TRIMMED, REPLACED, repeated_words
 from ..common.server_rules import check_media, check_size
 from ..replies.shown import verdict_warnings
 from .agent_runtime import AgentRuntime
@@ -402,12 +402,15 @@ def conclude(
 
 
 def with_missing(verdict: Verdict, transcript: Sequence[Turn]) -> Verdict:
-    """Add the panel members that did not vote to a verdict's details and warnings."""
+    """Add the members that did not vote or were replaced to a verdict's details and warnings."""
     missing = reasons_of_missing(transcript)
-    if not missing:
+    replaced = replaced_members(transcript)
+    if not missing and not replaced:
         return verdict
     warnings = [NO_VOTE.of(agent, problem=reason) for agent, reason in missing.items()]
-    details = {**verdict.details, "missing": missing}
+    warnings += [REPLACED.of(agent, **facts) for agent, facts in replaced.items()]
+    found = {"missing": missing, "replaced": replaced}
+    details = {**verdict.details, **{name: of for name, of in found.items() if of}}
     return verdict.model_copy(
         update={"details": details, "warnings": (*verdict.warnings, *warnings)}
     )

@@ -24,6 +24,7 @@ from .protocol_settings import Fallback as Fallback
 from .protocol_settings import GEvalSettings as GEvalSettings
 from .protocol_settings import MoreSettings as MoreSettings
 from .protocol_settings import MultiagentSettings as MultiagentSettings
+from .protocol_settings import PanelSettings as PanelSettings
 from .protocol_settings import Persona as Persona
 from .protocol_settings import PositionSettings as PositionSettings
 from .protocol_settings import RefereeSettings as RefereeSettings

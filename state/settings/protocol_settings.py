@@ -14,7 +14,15 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 from ..aggregation import Combination
 from ..checked import Checked, did_you_mean, parts, shortened
 from ..panels import Quorum
-from .base_settings import Agents, Rounds, Samples, Settings, explicitly_set
+from .base_settings import (
+    Agents,
+    ModelName,
+    ModelSpec,
+    Rounds,
+    Samples,
+    Settings,
+    explicitly_set,
+)
 from .caller_rules import ForCallers, PromptText, one_of
 from .option_types import TypedAs
 
@@ -306,7 +314,29 @@ class RefereeSettings(PositionSettings):
 RefereeSettingsT = TypeVar("RefereeSettingsT", bound=RefereeSettings)
 
 
-class EnsembleSettings(RefereeSettings):
+class PanelSettings(Settings):
+    """Settings of a panel whose members may fail; those of your own panel can be a subclass."""
+
+    replacements: Annotated[
+        tuple[ModelName, ...],
+        BeforeValidator(parts(";"), json_schema_input_type=list[str | ModelSpec]),
+        TypedAs("str | Sequence[str | Mapping[str, Any]]"),
+    ] = ()
+    """Models that take the seat of a member whose call failed: the first that is not the failed
+    model, once per seat (on a command line: separated by semicolons)."""
+
+    newer: ClassVar[frozenset[str]] = frozenset({"replacements"})
+
+    @field_validator("replacements", mode="after")
+    @classmethod
+    def _each_once(cls, replacements: tuple[ModelSpec, ...]) -> tuple[ModelSpec, ...]:
+        names = [str(model) for model in replacements]
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise ValueError(f"{twice[0]} is listed twice")
+        return replacements
+
+
+class EnsembleSettings(RefereeSettings, PanelSettings):
     """Settings of the ensemble: referees that do not discuss (Chan et al. 2024, section 3.2)."""
 
     referees: Agents = 3
@@ -330,7 +360,7 @@ class EnsembleSettings(RefereeSettings):
     """`decided`: the referees are asked one after the other, until no outstanding vote can change
     the winner."""
 
-    newer: ClassVar[frozenset[str]] = frozenset({"combine", "weights", "stop"})
+    newer: ClassVar[frozenset[str]] = PanelSettings.newer | {"combine", "weights", "stop"}
 
     @model_validator(mode="after")
     def _can_be_decided(self) -> Self:

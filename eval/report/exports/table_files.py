@@ -212,6 +212,7 @@ def _arrow_types(arrow: Any) -> dict[ColumnType, Any]:
         "name": text,
         "problem": text,
         "fault": text,
+        "replaces": text,
     }
     return {
         "text": text,

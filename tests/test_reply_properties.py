@@ -73,7 +73,7 @@ def score_lines(draw: Any) -> tuple[str, float]:
     return framed, score
 
 
-@settings(max_examples=60)
+@settings(max_examples=300)
 @given(score_lines())
 def test_every_form_of_a_score_comes_back(written: tuple[str, float]) -> None:
     line, score = written

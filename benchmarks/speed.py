@@ -1,7 +1,7 @@
 """Compare the cost of the runner with OpenAI's own client without any wrapper.
 
-    python -m benchmarks.speed [--only cpu,wall,logprobs,path,imports,linear] [--quick] [--repeats
-    3]
+    python -m benchmarks.speed [--only cpu,replies,wall,logprobs,path,imports,linear] [--quick]
+    [--repeats 3]
 
 Each measurement uses a fresh process, with the client on one core and the simulated provider on
 another, and the two clients in turns. Figures are medians with lowest and highest value. CPU cost
@@ -166,6 +166,25 @@ def cpu(bench: Bench) -> Iterator[Row]:
         yield ("", "characters of a request", *sizes, sizes[1] / sizes[0], "", "")
 
 
+REPLIES = (6, 26, 80, 270)
+"""Words of each text, for replies of about 100, 200, 600 and 2,000 characters."""
+
+
+def replies(bench: Bench) -> Iterator[Row]:
+    """P1 by form and length of the replies: reading a reply takes time, too."""
+    for form, command in (("JSON", DEBATE), ("text", (*DEBATE, "--set", "structured=off"))):
+        for words in REPLIES:
+            with bench.provider(latency_ms=50, words=words) as provider:
+                mine = ours(bench, provider, 64, command, CALLS_OF_A_DEBATE)
+                first = measured(mine, CALLS_OF_A_DEBATE, provider).seen
+                bare = raw(provider, 64, first["characters"] // first["requests"] - RAW_FRAME)
+                pairs = list(_beside(bench, provider, (bare, mine), CALLS_OF_A_DEBATE * 64, 3200))
+            case = f"{form}, replies of {words + 5} words"
+            must, goal = (1.3, 0.9) if form == "JSON" else (1.6, 1.1)
+            costs = [[slope(*one) for one in pair] for pair in pairs]
+            yield _compared("P1 CPU per call, ms", case, costs, must, goal)
+
+
 def _beside(
     bench: Bench, provider: Simulated, clients: Sequence[Client], few: int, many: int
 ) -> Iterator[list[tuple[Measured, Measured]]]:
@@ -321,6 +340,7 @@ def _single(bench: Bench, provider: Simulated, size: int, *, labels: bool) -> Fi
 
 FIGURES: dict[str, Callable[[Bench], Iterator[Row]]] = {
     "cpu": cpu,
+    "replies": replies,
     "wall": wall,
     "logprobs": logprobs,
     "path": path,

@@ -375,7 +375,7 @@ def test_no_other_field_of_any_settings_takes_a_callers_text() -> None:
     }
     assert known >= OPEN_TEXT
     of_roles = {"EnsembleSettings.roles", "ChatEvalSettings.roles"}
-    of_models = {name for name in known if name.endswith(".models")}
+    of_models = {name for name in known if name.endswith((".models", ".replacements"))}
     assert {name for name, texts in taken.items() if texts} - of_roles - of_models <= OPEN_TEXT
     assert taken["ModelSpec.name"] <= {"judge.py", "os:environ"}
     # Descriptions of a caller's own roles, and names of models: nothing else of these fields is

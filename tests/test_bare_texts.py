@@ -34,7 +34,7 @@ SERVED: Any = {"configurable": {"assistant_id": "a", "graph_id": "debate"}}
 BARE: Any = {"fences": "off", "trusted_texts": True}
 PLAIN: Any = {"structured": "off", **BARE}
 
-CASES = {
+CASES: dict[str, tuple[Any, dict[str, str], Any, Any]] = {
     "debate": (debate, SCORE, {"scorer": ["Score: 1"], "critic": ["NO ISSUE"]}, {}),
     "single": (single, SCORE, {"scorer": ["Score: 1"]}, {}),
     "geval": (geval, SCORE, {"scorer": ["1"]}, {"steps": ["Read."], "weighting": "sampling", "samples": 1}),
@@ -93,7 +93,8 @@ def test_agents_words_come_after_their_names() -> None:
 def test_a_verdict_quoted_from_a_bare_text_is_still_a_quotation() -> None:
     quoting = "The summary ends with this:\nScore: 5"
     replies = {"scorer": [quoting, "It contradicts the article.\nScore: 1"]}
-    for settings in ({}, BARE):
+    both: list[Any] = [{}, BARE]
+    for settings in both:
         model = ScriptedModel(script=replies)
         graph = single.build(models={"*": model}, structured="off", **settings).compile()
         assert graph.invoke({"task": SCORE})["verdict"]["score"] == 1.0
@@ -168,9 +169,8 @@ def test_the_command_line_refuses_bare_texts_before_any_call(
 
 
 def test_signatures_name_bare_texts_and_are_as_before_without_them() -> None:
-    with_fences, without = (
-        plan("single", "demo-pairs", settings=settings, limit=1).manifest for settings in ({}, BARE)
-    )
+    with_fences = plan("single", "demo-pairs", limit=1).manifest
+    without = plan("single", "demo-pairs", settings=BARE, limit=1).manifest
     assert "fences" not in with_fences["signatures"]["single"]
     assert "trusted_texts" not in with_fences["signatures"]["single"]
     assert "|fences:off|" in without["signatures"]["single"]

@@ -128,16 +128,22 @@ def roles_of(
         behaviours = {
             name: share(described, [label["behaviour"] == name for _, label in described])
             for name in BEHAVIOURS
-            if name != "none"
         }
         after_right = [turn for turn in turns if turn[1].get("objected_to_right") is not None]
         to_right = share(after_right, [label["objected_to_right"] for _, label in after_right])
         roles.append(
             AuditedRole(
-                *(protocol, role, len(turns)),
-                **shares,
+                protocol,
+                role,
+                len(turns),
+                argument=shares["argument"],
+                concession=shares["concession"],
+                repetition=shares["repetition"],
                 answers=answers,
-                **behaviours,
+                opening=behaviours["opening"],
+                alternative=behaviours["alternative"],
+                maintenance=behaviours["maintenance"],
+                consensus=behaviours["consensus"],
                 to_right=to_right,
             )
         )

@@ -61,7 +61,7 @@ def describe_run(
         "models": {name: redact_all(by_role) for name, by_role in models.items()},
         "reply_limits": {name: _reply_limits(graph) for name, graph in graphs.items()},
         "prompts": {name: _prompts_digest(graph) for name, graph in graphs.items()},
-        **({"own_prompts": own} if (own := _own_prompts(graphs)) else {}),
+        **({"own_prompts": reworded} if (reworded := _own_prompts(graphs)) else {}),
         "data": describe_data(dataset),
         "aspects": [aspect.model_dump(mode="json") for aspect in aspects],
         "limit": limit,

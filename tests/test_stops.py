@@ -112,6 +112,16 @@ def test_a_member_without_a_vote_counts_for_nobody_and_the_quorum_is_reached_fir
         panel([WINS, "Hm.", "Hm.", "Hm.", WINS], **settings)
 
 
+def test_a_replaced_member_votes_before_the_next_one_is_asked() -> None:
+    settings: Any = {"combine": "majority", "stop": "decided", "position_calibration": False}
+    verdict, model = panel([WINS, "Hm.", WINS, WINS, LOSES], replacements=["offline"], **settings)
+    asked = [call.metadata["agent"][-1] for call in model.calls]
+    assert asked in (["1", "2", "3"], ["1", "2", "3", "4"])
+    assert (verdict.winner, verdict.stop_reason) == ("1", "decided")
+    assert "missing" not in verdict.details
+    assert [*verdict.details["scores_by_referee"]] == [f"referee_{n}" for n in asked]
+
+
 GRID = [(float(a), float(b)) for a, b in [(1, 10), (10, 1), (5, 5), (6, 5), (3, 8), (9, 7)]]
 
 

@@ -346,6 +346,19 @@ def test_a_hearing_ends_before_the_round_that_would_exceed_the_budget() -> None:
         assert verdict.calls == 3 * rounds + 1
 
 
+def test_the_next_round_has_no_cross_examination() -> None:
+    speak = court([(90, 60), (60, 90), (90, 60), (60, 90)])
+
+    def script(about: Mapping[str, Any], prompt: str) -> Any:
+        usage: Any = {"input_tokens": 9, "output_tokens": 1, "total_tokens": 10}
+        return AIMessage(str(speak(about, prompt)), usage_metadata=usage)
+
+    # The first round takes 70 tokens, 40 of them for the examination, and the second one 30.
+    for budget, rounds in ((99, 1), (100, 2)):
+        verdict, _, _ = hold(samre, script, jurors=0, cross_examine=True, budget_tokens=budget)
+        assert (verdict.rounds, verdict.stop_reason) == (rounds, "budget")
+
+
 LEVEL: list[Pair] = [(60, 60)] * 4
 
 

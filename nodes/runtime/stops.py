@@ -214,7 +214,9 @@ def _over_budget(budget: int | None, turns: Sequence[Turn], times: int = 1) -> E
         return None
     spent = usage_of_turns(turns).tokens
     last = max(turn["round"] for turn in turns)
-    wanted = times * usage_of_turns(turn for turn in turns if turn["round"] == last).tokens
+    # Advocates are cross-examined in one round only.
+    again = [turn for turn in turns if not turn["agent"].endswith(("_asks", "_answers"))]
+    wanted = times * usage_of_turns(turn for turn in again if turn["round"] == last).tokens
     if spent + wanted <= budget:
         return None
     words = (

@@ -2,6 +2,7 @@
 
 import ctypes
 import gc
+import logging
 import os
 import signal
 import ssl
@@ -103,6 +104,40 @@ def _one_process_for_many() -> Iterator[None]:
         yield
 
 
+def _process_state() -> dict[str, object]:
+    """Return what all tests of a process share and what a test must leave as it was."""
+    return {
+        # Pytest itself names the phase of the test.
+        "environment": {
+            name: value for name, value in os.environ.items() if name != "PYTEST_CURRENT_TEST"
+        },
+        "folder": Path.cwd(),
+        "arguments": [*sys.argv],
+        "handlers of signals": [
+            signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)
+        ],
+        "handlers and levels of logs": [
+            (logger.level, [one for one in logger.handlers if "pytest" not in type(one).__module__])
+            for logger in map(logging.getLogger, (None, "jurygraph"))
+        ],
+        "garbage collection": (gc.isenabled(), gc.get_threshold()),
+    }
+
+
+@pytest.fixture(autouse=True)
+def _isolated() -> Iterator[None]:
+    """A test leaves the process as it was, so that tests do not depend on their order.
+
+    Commands and judges from files extend the path for modules. What they add is removed, unless an
+    installed package has added it for itself.
+    """
+    before = _process_state()
+    path = [*sys.path]
+    yield
+    sys.path[:] = [place for place in sys.path if place in path or place.startswith(sys.prefix)]
+    assert _process_state() == before, "the test has changed what later tests share"
+
+
 @pytest.fixture(autouse=True)
 def _no_watchers() -> Iterator[None]:
     """Signals that a test has asked for reach no later test."""
@@ -112,7 +147,7 @@ def _no_watchers() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def _no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+def _no_keys(_isolated: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Hide the developer's provider settings and terminal width from the tests."""
     for name in list(os.environ):
         if name.startswith(FOREIGN) or name.upper() in (*PROXIES, "COLUMNS"):

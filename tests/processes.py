@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
@@ -145,9 +145,12 @@ class Command:
 
 
 FORKING = """
-import json, os, sys, traceback
+import importlib, json, os, sys, traceback
 import jurygraph.eval.cli.run
 from jurygraph.eval.cli.app import main
+
+for name in sys.argv[1:]:
+    importlib.import_module(name)
 
 for line in sys.stdin:
     request = json.loads(line)
@@ -199,10 +202,13 @@ class Forks:
 
 
 @contextmanager
-def forking(folder: Path, *path: Path) -> Iterator[Forks]:
-    """Yield a process that forks commands with this path; output goes to ``folder``."""
+def forking(folder: Path, *path: Path, imports: Sequence[str] = ()) -> Iterator[Forks]:
+    """Yield a process that forks commands with this path; output goes to ``folder``.
+
+    It has imported the command ``run`` and ``imports``, which the commands then need not import.
+    """
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, path)), "COLUMNS": "200"}
-    command = (sys.executable, "-c", FORKING)
+    command = (sys.executable, "-c", FORKING, *imports)
     with child(*command, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         yield Forks(process, folder)
 

@@ -60,8 +60,17 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def forks_of_plugin(installed: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Forks]:
     """Yield a starter of programs in processes where the package is installed."""
-    with forking(tmp_path_factory.mktemp("printed"), installed) as forks:
+    with forking(tmp_path_factory.mktemp("printed"), installed, imports=IMPORTED) as forks:
         yield forks
+
+
+IMPORTED = (
+    *(f"jurygraph.eval.cli.{command}" for command in ("report", "show", "sweep")),
+    "jurygraph.testing",
+    "matplotlib.backends.backend_agg",
+    "matplotlib.backends.backend_svg",
+)
+"""What several tests here need and import only when they need it."""
 
 
 @pytest.fixture(scope="module")

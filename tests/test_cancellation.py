@@ -15,6 +15,7 @@ from jurygraph.graphs import debate, ensemble, geval, single
 from jurygraph.nodes.models.connections import for_running_loop
 from jurygraph.nodes.models.send import NoReplyInTimeError, with_timeout
 from jurygraph.state import ModelCallError, ReplyError
+from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
@@ -162,6 +163,15 @@ async def test_a_call_that_took_too_long_is_sent_again() -> None:
 # Nodes of several calls
 
 
+class Replies(BaseCallbackHandler):
+    """Counts replies that have arrived."""
+
+    number = 0
+
+    def on_llm_end(self, *_: Any, **__: Any) -> None:
+        self.number += 1
+
+
 @pytest.mark.parametrize("end", ["cancelled", "failed"])
 async def test_what_a_node_got_before_it_ended_is_there_on_resuming(
     provider: Provider, end: str
@@ -176,9 +186,11 @@ async def test_what_a_node_got_before_it_ended_is_there_on_resuming(
     # All four are asked for in one request first.
     last = Hang(3600) if end == "cancelled" else Failure(400, "No.")
     provider.play(*[Failure(400, "n must be 1")] * 4, *["4"] * 3, last)
-    running = asyncio.create_task(graph.ainvoke(GIVEN, THREAD))
+    replies = Replies()
+    running = asyncio.create_task(graph.ainvoke(GIVEN, {**THREAD, "callbacks": [replies]}))
     await reached(lambda: len(provider.requests) == 5, running)
     if end == "cancelled":
+        await reached(lambda: replies.number == 3, running)
         await asyncio.sleep(0.2)
         running.cancel()
     with pytest.raises(asyncio.CancelledError if end == "cancelled" else ModelCallError):

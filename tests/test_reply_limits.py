@@ -308,14 +308,15 @@ def test_tokens_per_minute_are_no_context() -> None:
 
 def test_endless_replies_are_given_up_and_counted(provider: Provider, tmp_path: Path) -> None:
     provider.play(by=lambda request: Hang(3600) if "Number 1." in request.user else scorer(request))
-    done = single(tmp_path, timeout=1.0)
+    # Long enough for a reply of a busy machine.
+    done = single(tmp_path, timeout=2.0)
     assert len(provider.requests) == 5, (
         "two replies, and three attempts at what does not come to an end"
     )
     told = str(done.failed[0].error)
     assert all(word in told for word in ("--timeout", "max_tokens", "may bill", "after 3 attempts"))
     assert (done.given_up, [line.item for line in done.failed]) == (3, ["i1"])
-    again = single(tmp_path, timeout=1.0, max_calls=6)
+    again = single(tmp_path, timeout=2.0, max_calls=6)
     assert again.stopped == "budget", "what was given up in an earlier start counts as well"
     assert len(provider.requests) == 6
 

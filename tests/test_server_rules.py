@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,6 +17,7 @@ from jurygraph.graphs.engine.registry import protocols
 from jurygraph.graphs.wrappers.calibrated import graph as calibrated_graph
 from jurygraph.graphs.wrappers.cascade import graph as cascade_graph
 from jurygraph.graphs.wrappers.review import graph as review_graph
+from jurygraph.nodes.common import server_rules
 from jurygraph.nodes.common.server_rules import VARIABLE
 from jurygraph.nodes.models import retry, send
 from jurygraph.nodes.runtime import agent_runtime
@@ -109,7 +110,8 @@ def test_callers_of_a_server_neither_freeze_nor_empty_it(
     begun = time.process_time()
     with pytest.raises((InputError, UsageError), match=told):
         judged(graph, context)
-    assert time.process_time() - begun < 1
+    # The work that is refused would take hours.
+    assert time.process_time() - begun < 20
     monkeypatch.setattr(agent_runtime, "send", None)
     # A state of one's own in place of the first node's goes round nothing.
     thread = graph.builder.compile(checkpointer=InMemorySaver())
@@ -517,14 +519,12 @@ async def as_a_server_reads(graph: Any) -> None:
     single.build, chateval.build, lambda models: repeated(single.build(models=models), k=2),
 ], ids=["one agent", "side by side", "wrapped"])  # fmt: skip
 def test_a_run_of_a_server_has_a_time_limit(build: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    graph = build(models=Slow(seconds=30)).compile()
+    graph = build(models=Slow(seconds=100_000)).compile()
     monkeypatch.setenv(VARIABLE, "seconds=1")
-    begun = time.monotonic()
     with pytest.raises(RunTimeoutError, match=f"stopped after 1 seconds.*{VARIABLE}=seconds=2"):
         judged(graph, {})
     with pytest.raises(TimeoutError, match="stopped after 1 seconds"):
         asyncio.run(as_a_server_reads(graph))
-    assert time.monotonic() - begun < 10
 
 
 def test_only_runs_of_callers_have_a_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -538,12 +538,13 @@ def test_only_runs_of_callers_have_a_time_limit(monkeypatch: pytest.MonkeyPatch)
 def test_a_pause_for_a_person_does_not_count_as_running_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setenv(VARIABLE, "seconds=1")
+    monkeypatch.setenv(VARIABLE, "seconds=1000")
     graph = debate.build(n=1, on_unresolved="human").compile(checkpointer=InMemorySaver())
     config: Any = {"configurable": {**SERVED["configurable"], "thread_id": "1"}}
     task = {**TASK, "source": "It rained in 1932.", "candidate": "It rained in 1923."}
     assert graph.invoke({"task": task}, config)["__interrupt__"]
-    time.sleep(1.2)
+    later = SimpleNamespace(monotonic=lambda: time.monotonic() + 2000)
+    monkeypatch.setattr(server_rules, "time", later)
     assert graph.invoke(Command(resume=2), config)["verdict"]["score"] == 2
 
 

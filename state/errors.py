@@ -115,6 +115,10 @@ class DataError(UsageError):
     """A dataset that cannot be used; the message names file, line and field."""
 
 
+_LONGEST_KEY = 50_000
+"""Characters; a private key of 16,384 bits has 13,000."""
+
+
 class ReplyError(JurygraphError, ValueError):
     """A model's reply without a usable value.
 
@@ -139,8 +143,12 @@ class ReplyError(JurygraphError, ValueError):
     def __str__(self) -> str:
         who = f"{self.agent}, round {self.round}: " if self.agent is not None else ""
         # Show both ends: a verdict is at the end of a reply, a refusal at its beginning. Redact
-        # before cutting, because a part of a key would not be recognised.
-        reply = redact(self.reply)
+        # before cutting, because a part of a key would not be recognised. No key reaches from the
+        # middle of a very long reply to what is shown.
+        reply = self.reply
+        if len(reply) > 2 * _LONGEST_KEY:
+            reply = reply[:_LONGEST_KEY] + reply[-_LONGEST_KEY:]
+        reply = redact(reply)
         shown = reply if len(reply) <= 400 else f"{reply[:200]} ... {reply[-180:]}"
         return f"{who}{self.problem} Raw reply: {shown!r}"
 

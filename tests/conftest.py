@@ -30,6 +30,8 @@ collect_ignore = ["plugin"]
 LOOPBACK = ["127.0.0.1", "::1", "localhost"]
 FOREIGN = ("OPENAI_", "ANTHROPIC_", "GOOGLE_", "GEMINI_", "LANGSMITH_", "LANGCHAIN_")
 PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
+# Pytest names the phase of a test. Ray and polars set the others when they are imported.
+SET_BY_PACKAGES = ("PYTEST_CURRENT_TEST", "RAY_", "_RJEM_MALLOC_CONF")
 
 # Hypothesis measures the duration of an example, which on a busy machine depends on other work.
 settings.register_profile(
@@ -106,22 +108,19 @@ def _one_process_for_many() -> Iterator[None]:
 
 def _process_state() -> dict[str, object]:
     """Return what all tests of a process share and what a test must leave as it was."""
-    return {
-        # Pytest itself names the phase of the test.
-        "environment": {
-            name: value for name, value in os.environ.items() if name != "PYTEST_CURRENT_TEST"
-        },
-        "folder": Path.cwd(),
-        "arguments": [*sys.argv],
-        "handlers of signals": [
-            signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)
-        ],
-        "handlers and levels of logs": [
-            (logger.level, [one for one in logger.handlers if "pytest" not in type(one).__module__])
-            for logger in map(logging.getLogger, (None, "jurygraph"))
-        ],
-        "garbage collection": (gc.isenabled(), gc.get_threshold()),
+    state: dict[str, object] = {
+        f"variable {name}": value
+        for name, value in os.environ.items()
+        if not name.startswith(SET_BY_PACKAGES)
     }
+    for name in ("", "jurygraph"):
+        logger = logging.getLogger(name)
+        own = [one for one in logger.handlers if "pytest" not in type(one).__module__]
+        state[f"log {name}"] = logger.level, own
+    for number in (signal.SIGINT, signal.SIGTERM):
+        state[f"handler of {number.name}"] = signal.getsignal(number)
+    state["garbage collection"] = gc.isenabled(), gc.get_threshold()
+    return state | {"folder": Path.cwd(), "arguments": [*sys.argv]}
 
 
 @pytest.fixture(autouse=True)
@@ -135,7 +134,10 @@ def _isolated() -> Iterator[None]:
     path = [*sys.path]
     yield
     sys.path[:] = [place for place in sys.path if place in path or place.startswith(sys.prefix)]
-    assert _process_state() == before, "the test has changed what later tests share"
+    after = _process_state()
+    # Names only: a variable may hold a key.
+    changed = {name for name in before | after if before.get(name) != after.get(name)}
+    assert changed == set(), "the test has changed what later tests share"
 
 
 @pytest.fixture(autouse=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from jurygraph.eval.results.run_set import read_run_set
 from jurygraph.state.errors import UsageError
 
 from .loopback import Failure, Provider, Request, Text
-from .processes import Command, command_line
+from .processes import Command, command_line, in_this_process
 from .sample_data import read_lines, write_lines
 
 # A notice that an aspect does not apply to one of the datasets is expected in most tests.
@@ -29,6 +30,17 @@ FULL = "openai:gpt-4o"
 
 def run(command: Command, line: str) -> int:
     return command(*command_line(line))
+
+
+@pytest.fixture(scope="module")
+def several(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the finished runs of a judge and of two judges, to copy and not to change."""
+    folder = tmp_path_factory.mktemp("several")
+    for name, line in (("one", SEVERAL), ("two", SEVERAL.replace("single", "single,ensemble", 1))):
+        (folder / name).mkdir()
+        done = in_this_process(*command_line(line), cwd=folder / name)
+        assert done.returncode == 0, done.stderr
+    return folder
 
 
 def calls_in(journal: Path) -> int:
@@ -78,8 +90,10 @@ def test_every_dataset_is_judged_and_has_a_section_of_its_own(command: Command) 
     assert "Cost per judgement" in demo and "Cost per judgement" in pairs
 
 
-def test_every_file_of_a_report_has_a_section_or_files_of_each_dataset(command: Command) -> None:
-    assert run(command, SEVERAL.replace("single", "single,ensemble", 1)) == 0
+def test_every_file_of_a_report_has_a_section_or_files_of_each_dataset(
+    several: Path, command: Command
+) -> None:
+    shutil.copytree(several / "two/out", "out")
     assert run(command, "report out --html r.html --markdown r.md --latex r.tex --csv csv") == 0
     markdown = Path("r.md").read_text()
     demo, pairs = markdown.split("\n## demo\n")[1].split("\n## demo-pairs\n")
@@ -106,8 +120,8 @@ def test_every_file_of_a_report_has_a_section_or_files_of_each_dataset(command: 
     )
 
 
-def test_the_page_has_a_part_for_each_dataset(command: Command) -> None:
-    assert run(command, SEVERAL.replace("single", "single,ensemble", 1)) == 0
+def test_the_page_has_a_part_for_each_dataset(several: Path, command: Command) -> None:
+    shutil.copytree(several / "two/out", "out")
     assert run(command, "report out --html r.html") == 0
     page = Path("r.html").read_text()
     top, demo, pairs = re.split(r'<div class="dataset" id="data-(?:demo|demo-pairs)">', page)
@@ -205,9 +219,11 @@ def test_a_move_that_was_interrupted_is_completed(command: Command) -> None:
         ),
     ],
 )
-def test_a_folder_with_other_runs_is_refused(line: str, problem: str, command: Command) -> None:
+def test_a_folder_with_other_runs_is_refused(
+    line: str, problem: str, several: Path, command: Command
+) -> None:
     rated(Path("other.jsonl"), "a", "b")
-    assert run(command, SEVERAL) == 0
+    shutil.copytree(several / "one/out", "out")
     before = Path("out/runs.json").read_bytes()
     assert run(command, line) == 2
     assert problem in command.errors
@@ -410,8 +426,8 @@ def test_a_merge_says_which_shard_of_which_dataset_is_missing(command: Command) 
     assert command.printed.count("missing: shard 2/2") == 2
 
 
-def test_overwrite_begins_all_runs_anew(command: Command) -> None:
-    assert run(command, SEVERAL) == 0
+def test_overwrite_begins_all_runs_anew(several: Path, command: Command) -> None:
+    shutil.copytree(several / "one/out", "out")
     first = read_manifest(Path("out/demo"))["run"]
     other = f"{SEVERAL} --set temperature=0.5"
     assert run(command, other) == 2
@@ -524,8 +540,8 @@ def test_a_list_of_rows_is_still_one_table() -> None:
     assert len(evaluate("single", rows).results) == 1
 
 
-def test_the_description_of_the_runs_is_plain_json(command: Command) -> None:
-    assert run(command, SEVERAL) == 0
+def test_the_description_of_the_runs_is_plain_json(several: Path, command: Command) -> None:
+    shutil.copytree(several / "one/out", "out")
     described = json.loads(Path("out/runs.json").read_text())
     assert [(of["folder"], of["dataset"], of["model"]) for of in described["runs"]] == [
         ("demo", "demo", ""),
@@ -579,8 +595,8 @@ def test_a_judge_of_your_own_judges_several_datasets() -> None:
     assert {result.aspect for result in done.run("demo").results} == {"fluency"}
 
 
-def test_fresh_makes_the_calls_of_all_runs_again(command: Command) -> None:
-    assert run(command, SEVERAL) == 0
+def test_fresh_makes_the_calls_of_all_runs_again(several: Path, command: Command) -> None:
+    shutil.copytree(several / "one/out", "out")
     first = read_manifest(Path("out/demo"))["run"]
     assert run(command, f"{SEVERAL} --fresh") == 0
     assert {read_manifest(Path("out", data))["run"] for data in ("demo", "demo-pairs")}.isdisjoint(

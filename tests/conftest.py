@@ -19,6 +19,7 @@ from jurygraph.eval.cli import runtime
 from jurygraph.eval.journal import database
 from jurygraph.nodes.models import send
 from jurygraph.nodes.models.retry import RetryPolicy
+from sqlalchemy import create_engine
 
 from .journal_locations import KINDS, schema, somewhere, with_shared_statements
 from .loopback import Provider
@@ -101,7 +102,7 @@ def _one_process_for_many() -> Iterator[None]:
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ssl, "create_default_context", cache(ssl.create_default_context))
-        patch.setattr(database, "create_engine", with_shared_statements(database.create_engine))
+        patch.setattr(database, "create_engine", with_shared_statements(create_engine))
         patch.setattr(runtime, "freeze_heap", lambda: None)
         yield
 

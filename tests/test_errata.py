@@ -1,5 +1,6 @@
 """Test the papers' errata: the page that lists them, and their arithmetic from printed figures."""
 
+import math
 import re
 from collections.abc import Sequence
 from itertools import combinations_with_replacement
@@ -242,14 +243,13 @@ def test_the_p_values_of_the_courtroom_fit_no_common_number_of_samples() -> None
     fitting = {}
     for (row, model), figures in table.items():
         t, p = figures["not stated", "t"], figures["not stated", "p"]
-        fitting[model] = {
-            int(freedom) for freedom in freedoms[abs(2 * stats.t.sf(t, freedoms) - p) <= 0.0005]
-        }
+        is_near = np.abs(2 * stats.t.sf(t, freedoms) - p) <= 0.0005
+        fitting[model] = {int(freedom) for freedom in freedoms[is_near]}
         # The smallest t over 3,300 votes: the accuracies are rounded to two digits, and the two
         # judges err on different votes.
         gain = accuracy[row, model] - accuracy["baseline", model] - 0.01
         differ = 2 - accuracy[row, model] - accuracy["baseline", model] + 0.01
-        assert gain * (3300 / (differ - gain**2)) ** 0.5 > 6
+        assert gain * math.sqrt(3300 / (differ - gain**2)) > 6
     assert set.intersection(*fitting.values()) == set()
     bounds = {model: (min(fits), max(fits)) for model, fits in fitting.items()}
     assert bounds == {

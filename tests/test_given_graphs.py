@@ -293,7 +293,7 @@ def test_a_copy_of_a_protocol_under_another_name_does_not_change_the_messages_of
 ):
     replace(single.protocol, name="copied")
     with pytest.raises(UsageError, match="temprature is not a setting of single"):
-        single.build({"temprature": 0})  # type: ignore[arg-type]
+        single.build({"temprature": 0})
 
 
 @pytest.mark.parametrize(("name", "told"), [

@@ -251,7 +251,7 @@ def by_rule(state: JudgeState, settings: EnsembleSettings) -> Decision:
 def vote(state: JudgeState, settings: Settings) -> Decision:
     """Decide by the vote of more than half of the referees, with the scores of ``average``."""
     averaged = average(state, settings)
-    if averaged.winner is None:
+    if averaged.winner is None or averaged.final is None:
         return averaged
     winner, details = majority_vote(averaged.details["scores_by_referee"])
     last = max(turn["round"] for turn in state["transcript"])

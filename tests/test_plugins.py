@@ -323,6 +323,9 @@ ALLOWED = {
     ("eval/experiments/finding.py", "more"),
     # A paper that is the source of a protocol and of a dataset.
     ("eval/datasets/catalog.py", "faireval"),
+    # What is fitted for the settings of these protocols.
+    *(("eval/analysis/early_stops.py", name) for name in ("debate", "multiagent", "samre")),
+    ("eval/analysis/fitted_cascade.py", "cascade"),
     # The types of a judge's settings, by the name that a caller writes.
     *(("eval/judges/judge_options.py", name) for name in get_args(ProtocolName)),
     # The command checks its rules as the wrapper does.

@@ -71,10 +71,10 @@ SURFACE = {
     "jurygraph": "Aspect CompareTask JurygraphError ReplyError ScoreTask UsageError Verdict "
     "create_async_judge create_judge",
     "jurygraph.eval": (
-        "Audit Bias Dataset Evaluation Evaluations FittedCascade Panel Ray RedTeam Reproduction Result Study StudyPlan Sweep "
-        "Versus WhatIf aaudit abias aevaluate agreement aredteam areproduce asweep audit aversus awhatif "
-        "bias check evaluate export fit_cascade fit_stops load_dataset measure merge panel plan_study redteam reproduce sweep versus "
-        "whatif"
+        "Audit Bias Dataset Evaluation Evaluations FittedCascade Panel Ray RedTeam Reproduction Result "
+        "Study StudyPlan Sweep Versus WhatIf aaudit abias aevaluate agreement aredteam areproduce asweep "
+        "audit aversus awhatif bias check evaluate export fit_cascade fit_stops load_dataset measure merge "
+        "panel plan_study redteam reproduce sweep versus whatif"
     ),
     "jurygraph.nodes.replies": (
         "LONGEST_READ_WHOLE RULES ReplyError Rule Shown contains_no_issue declares_no_issue read_pair read_score "

@@ -51,11 +51,13 @@ from ..nodes.runtime.verdicts import Decision, nearest, with_early_stop
 from ..state.aggregation import winner_by_mean
 from ..state.citations import COURTROOM
 from ..state.graph_state import JudgeState
+from ..state.panels import votes_needed
 from ..state.protocols import CallRange, CallsByRole, Can, Protocol, Replay, exactly
 from ..state.settings import SamreSettings
 from ..state.tasks import TaskKind
 from ..state.transcript import Score, Turn
 from ..state.verdict import StopReason, winner_of
+from ..state.verdict_warnings import NO_QUORUM
 from .engine.base import FanOut, ProtocolGraph, each
 from .engine.options import Bound, SamreOptions
 
@@ -299,7 +301,7 @@ def votes_of(ballots: Sequence[Any]) -> dict[str, float]:
 
 
 def decide(state: JudgeState, settings: SamreSettings) -> Decision:
-    """Decide by the jury's votes, or by the higher mean without a jury or majority.
+    """Decide by the jury's votes, or by the higher mean without a jury, a quorum or a majority.
 
     The details contain both results.
     """
@@ -309,6 +311,7 @@ def decide(state: JudgeState, settings: SamreSettings) -> Decision:
     turn = nearest([turn for turn in turns if turn["role"] == "judge"], means)
     details: dict[str, Any] = {**state["details"], "criteria": points_by_round(state)}
     jury: dict[str, Any] = {"jury_winner": None, "votes": None}
+    warnings: list[str] = []
     if settings.jurors:
         details["jurors"] = backgrounds_of(settings, state["details"].get("personas", ()))
         jurors = last_jurors(state)
@@ -316,7 +319,13 @@ def decide(state: JudgeState, settings: SamreSettings) -> Decision:
         votes = votes_of(given)
         by_votes = winner_by_mean([*votes.values()])
         jury = {"jury_winner": by_votes, "votes": votes, "void_votes": given.count(None)}
-        if by_votes != "tie":
+        needed = votes_needed(settings.quorum, settings.jurors)
+        # A juror that was not asked could have voted.
+        valid = settings.jurors - given.count(None)
+        if valid < needed:
+            facts = {"votes": valid, "jurors": settings.jurors, "needed": needed}
+            warnings = [NO_QUORUM.of(**facts, quorum=settings.quorum)]
+        elif by_votes != "tie":
             winner = by_votes
             preferred = [
                 winner_of(ballot) if isinstance(ballot, list) else ballot for ballot in given
@@ -327,7 +336,7 @@ def decide(state: JudgeState, settings: SamreSettings) -> Decision:
         jury["not_asked"] = unasked
     details |= {"w": by_means, "mean_scores": means, **jury}
     return with_early_stop(
-        Decision(means, turn, winner, details),
+        Decision(means, turn, winner, details, warnings),
         early_stop(state, settings),
         turns,
         settings.budget_tokens,

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..state.errors import ReplyError
+from ..state.errors import ModelCallError, ReplyError
 from ..state.graph_state import AgentState
 from ..state.settings import SamreSettings
-from ..state.verdict_warnings import VOID_VOTE
 from .court_summarizer import memory
+from .models.send import is_refused
 from .runtime.agent_runtime import AgentRuntime
 from .runtime.courtroom import HIGHEST, LOWEST, ask_in_court
 from .runtime.output_schemas import OutputSchema, PairSchema, VoteSchema
@@ -18,8 +18,9 @@ from .runtime.output_schemas import OutputSchema, PairSchema, VoteSchema
 async def juror(state: AgentState, runtime: AgentRuntime[SamreSettings]) -> dict[str, Any]:
     """Ask one juror for its vote, or its scores.
 
-    Shown: the case and the remembered debate (all turns, or the latest summary). An unreadable vote
-    is void: its turn has no value, a warning names it, and the item does not fail.
+    Shown: the case and the remembered debate (all turns, or the latest summary). A vote that cannot
+    be read, or whose call the provider refuses for good, is void: its turn has the reason and no
+    value, and the item does not fail.
     """
     settings = runtime.settings
     number = int(state["agent"].rpartition("_")[2])
@@ -39,9 +40,10 @@ async def juror(state: AgentState, runtime: AgentRuntime[SamreSettings]) -> dict
         return await ask_in_court(
             state, runtime, state["agent"], own, memory(state), form, **details
         )
-    except ReplyError as error:
-        void = VOID_VOTE.of(error.agent or "juror", problem=error.problem)
-        return {"transcript": [error.turn] if error.turn else [], "warnings": [void]}
+    except (ReplyError, ModelCallError) as error:
+        if isinstance(error, ModelCallError) and not is_refused(error):
+            raise
+        return {"transcript": runtime.turns_without_vote(error)}
 
 
 def backgrounds_of(

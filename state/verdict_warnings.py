@@ -49,6 +49,10 @@ NO_VOTE = WarningKind("no vote, left out of the panel. {problem}", "panel withou
 REPLACED = WarningKind(
     "{model} has taken the seat of {replaces}. {reason}", "panel with replaced members"
 )
+NO_QUORUM = WarningKind(
+    "{votes} of {jurors} jurors voted, and quorum={quorum} needs {needed}: the mean scores decide",
+    "jury without a quorum",
+)
 INCONSISTENT = WarningKind("position inconsistency: {winners}", "the order of the answers decided")
 NO_LOGPROBS = WarningKind(
     "{model} returns no token log-probabilities", "no token log-probabilities"
@@ -107,6 +111,7 @@ KINDS = (
     VOID_VOTE,
     NO_VOTE,
     REPLACED,
+    NO_QUORUM,
     INCONSISTENT,
     NO_LOGPROBS,
     NO_TOKENS,

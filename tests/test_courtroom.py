@@ -20,7 +20,8 @@ from jurygraph.nodes.runtime.courtroom import (
     read_points,
 )
 from jurygraph.nodes.runtime.output_schemas import VoteSchema
-from jurygraph.state import ModelCallError, ReplyError, Verdict
+from jurygraph.state import ReplyError, UsageError, Verdict
+from jurygraph.state.verdict_warnings import NO_QUORUM, kind_of
 from pydantic import ValidationError
 
 from .sample_data import COMPARE_TASK
@@ -348,7 +349,7 @@ def test_an_unreadable_vote_is_void_and_counted() -> None:
     assert verdict.details["votes"] == {"1": 1, "2": 2}
     assert verdict.details["void_votes"] == 2
     assert verdict.winner == "2"
-    told = [warning for warning in verdict.warnings if "void vote" in warning]
+    told = [warning for warning in verdict.warnings if "no vote" in warning]
     assert [warning.partition(":")[0] for warning in told] == ["juror_2", "juror_3"]
     assert verdict.calls == len(model.calls) == 6 + 5 + 2
     void = next(turn for turn in transcript if turn["agent"] == "juror_2")
@@ -356,13 +357,63 @@ def test_an_unreadable_vote_is_void_and_counted() -> None:
     assert "rather not say" in void["content"]
 
 
-def test_a_juror_whose_provider_fails_is_no_void_vote() -> None:
+def test_a_juror_whose_call_is_refused_is_missing_with_the_reason() -> None:
     def broken(metadata: Any, prompt: str) -> Said:
         fails = metadata["agent"] == "juror_3"
-        return RuntimeError("no line") if fails else court([(90, 60)] * 2)(metadata, prompt)
+        votes = jury(*["Vote: 2"] * 5)
+        return RuntimeError("no line") if fails else court([(90, 60)] * 2, votes)(metadata, prompt)
 
-    with pytest.raises(ModelCallError, match="juror_3"):
-        hold(samre, broken)
+    verdict, _, transcript = hold(samre, broken)
+    assert (verdict.winner, verdict.details["votes"]) == ("2", {"1": 0, "2": 4})
+    assert "no line" in verdict.details["missing"]["juror_3"]
+    [failed] = [turn for turn in transcript if turn["agent"] == "juror_3"]
+    assert (failed["value"], failed["fault"]) == (None, "call_failed")
+
+
+@pytest.mark.parametrize("ballot", ["vote", "score"])
+@pytest.mark.parametrize(
+    ("quorum", "void", "winner"),
+    [
+        ("majority", 2, "2"),
+        ("majority", 3, "1"),  # the mean scores
+        ("all", 0, "2"),
+        ("all", 1, "1"),
+        (4, 1, "2"),
+        ("4", 2, "1"),
+        (1, 4, "2"),
+        (1, 5, "1"),
+    ],
+)
+def test_without_a_quorum_of_jurors_the_mean_scores_decide(
+    quorum: Any, void: int, winner: str, ballot: str
+) -> None:
+    valid = "Vote: 2" if ballot == "vote" else "Score of answer 1: 5\nScore of answer 2: 15"
+    said = [valid] * (5 - void) + ["Hm."] * void
+    found = set()
+    for votes in (jury(*said), jury(*reversed(said))):
+        settings = {"quorum": quorum, "repair": 0, "ballot": ballot}
+        verdict, _, _ = hold(samre, court([(90, 60)] * 2, votes), **settings)
+        assert verdict.details["void_votes"] == void
+        assert len(verdict.details.get("missing", {})) == void
+        told = [warning for warning in verdict.warnings if kind_of(warning) is NO_QUORUM]
+        assert len(told) == (winner == "1")
+        found.add((verdict.winner, verdict.details["w"]))
+    # The members' order does not matter.
+    assert found == {(winner, "1")}
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"quorum": 6}, "quorum=6, but there are only 5 jurors"),
+        ({"quorum": 1, "jurors": 0}, "quorum=1, but there are only 0 jurors"),
+        ({"quorum": 0}, "must be 'majority', 'all' or a whole number from 1"),
+        ({"quorum": "most"}, "must be 'majority', 'all' or a whole number from 1"),
+    ],
+)
+def test_a_quorum_that_no_jury_reaches_is_refused(settings: Any, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        samre.build(**settings)
 
 
 def test_scored_ballots_are_summed_up() -> None:

@@ -12,6 +12,7 @@ from jurygraph.eval import Result, evaluate, fit_stops
 from jurygraph.eval import panel as measured
 from jurygraph.graphs import chateval, debate, ensemble, multiagent, samre
 from jurygraph.graphs.wrappers.cascade import escalation_reason
+from jurygraph.nodes.models.call import UnreadResponseError
 from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.nodes.runtime.stops import (
     are_stable,
@@ -220,7 +221,7 @@ def test_a_resumed_hearing_asks_only_the_juror_that_failed() -> None:
 
     def script(about: Mapping[str, Any], prompt: str) -> Any:
         if about["agent"] in fails:
-            raise ModelCallError("The key is not accepted.")
+            raise UnreadResponseError("The response could not be read.")
         return speak(about, prompt)
 
     model = ScriptedModel(script=script)

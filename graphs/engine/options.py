@@ -189,6 +189,7 @@ class SamreOptions(CommonOptions, total=False):
     risk: float
     prior: str | Sequence[float]
     budget_tokens: int | None
+    quorum: Literal["majority", "all"] | int
 
 
 class SingleOptions(CommonOptions, total=False):

@@ -314,6 +314,15 @@ class RefereeSettings(PositionSettings):
 RefereeSettingsT = TypeVar("RefereeSettingsT", bound=RefereeSettings)
 
 
+def _quorum(quorum: Any) -> Any:
+    number = int(quorum) if isinstance(quorum, str) and quorum.strip().isdecimal() else quorum
+    if quorum not in ("majority", "all") and not (type(number) is int and number >= 1):
+        raise ValueError(
+            f"must be 'majority', 'all' or a whole number from 1, got {shortened(quorum)}"
+        )
+    return number
+
+
 class PanelSettings(Settings):
     """Settings of a panel whose members may fail; those of your own panel can be a subclass."""
 
@@ -381,12 +390,7 @@ class EnsembleSettings(RefereeSettings, PanelSettings):
     @field_validator("quorum", mode="before")
     @classmethod
     def _known_quorum(cls, quorum: Any) -> Any:
-        number = int(quorum) if isinstance(quorum, str) and quorum.strip().isdecimal() else quorum
-        if quorum not in ("majority", "all") and not (type(number) is int and number >= 1):
-            raise ValueError(
-                f"must be 'majority', 'all' or a whole number from 1, got {shortened(quorum)}"
-            )
-        return number
+        return _quorum(quorum)
 
     @model_validator(mode="after")
     def _quorum_within_reach(self) -> Self:
@@ -605,9 +609,14 @@ class SamreSettings(Settings):
     budget_tokens: Tokens | None = None
     """The rounds end before the one that would exceed this number of tokens; the jury votes
     afterwards."""
+    quorum: Annotated[
+        Quorum, BeforeValidator(_quorum), TypedAs('Literal["majority", "all"] | int')
+    ] = "majority"
+    """The number of jurors that must vote: more than half (`majority`), `all`, or a number. With
+    fewer valid votes, the mean scores decide."""
 
     newer: ClassVar[frozenset[str]] = frozenset(
-        {"cross_examine", "stop", "eps", "risk", "prior", "budget_tokens"}
+        {"cross_examine", "stop", "eps", "risk", "prior", "budget_tokens", "quorum"}
     )
 
     @property
@@ -623,6 +632,8 @@ class SamreSettings(Settings):
             _refuse_unused(self, ["risk", "prior"], "stop=predicted")
         if self.writes_backgrounds and not self.jurors:
             raise ValueError("backgrounds=auto writes jurors, but jurors=0; give one of them")
+        if isinstance(self.quorum, int) and self.quorum > self.jurors:
+            raise ValueError(f"quorum={self.quorum}, but there are only {self.jurors} jurors")
         if "decided" in self.stop and not self.jurors:
             raise ValueError("stop=decided asks jurors in turn, but jurors=0; give one of them")
         return self

@@ -13,11 +13,10 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
-
 from ..state.aspects import Aspect
 from ..state.errors import ModelCallError, ReplyError, TransientCallError, UsageError
 from ..state.graph_state import JudgeState
+from ..state.planned_steps import PlannedSteps
 from ..state.settings import GEvalSettings
 from ..state.tasks import ScoreTask, is_rubric
 from .common.sync_bridge import set_for_block
@@ -32,17 +31,6 @@ from .runtime.prompt_context import (
     score_rules,
     task_of,
 )
-
-
-class PlannedSteps(BaseModel):
-    """The steps for one aspect, the label of the model that wrote them, and the prompt's key."""
-
-    model_config = ConfigDict(frozen=True)
-
-    aspect: str
-    model: str
-    key: str
-    steps: tuple[str, ...]
 
 
 class EvaluationStepsCache:

@@ -36,6 +36,15 @@ class WarningKind(NamedTuple):
         return f"{who}: " * bool(who) + self.words.format(**facts)
 
 
+DISCLOSURE = "Demo mode: scores come from word counts, not from a language model."
+"""The warning of every verdict of the offline judge."""
+EARLIER_DISCLOSURE = (
+    "The offline judge is no language model: it scores by lexical statistics of the texts."
+)
+"""The same warning in the results of earlier versions."""
+LOCAL_DISCLOSURE = "The model local is tiny (SmolLM2, 135 million parameters): its verdicts are worth next to nothing."
+"""The warning of every verdict of the model ``local``."""
+
 ASKED_AGAIN = WarningKind("the reply was asked for again {times} time(s)", "reply asked for again")
 COPIED = WarningKind(
     "the reply repeats what it was shown, word for word", "reply that copies what it was shown"

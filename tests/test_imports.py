@@ -43,6 +43,13 @@ LIGHT = {
         "assert callable(found.agreement), found.agreement\n",
         HEAVY | GRAPHS | CONSOLE,
     ),
+    **{
+        f"jurygraph {command}": (
+            f"import jurygraph.eval.cli.{command}",
+            HEAVY | GRAPHS | {"sqlalchemy"},
+        )
+        for command in ("show", "agree")
+    },
 }
 WITH_GRAPHS = {
     "all protocols": (

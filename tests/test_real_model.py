@@ -28,6 +28,7 @@ from jurygraph.nodes.models import local_model, openai_fast
 from jurygraph.nodes.models.call import Reply
 from jurygraph.state.errors import UsageError
 from jurygraph.state.settings import ModelSpec
+from jurygraph.state.verdict_warnings import LOCAL_DISCLOSURE
 
 from .processes import HANG_GUARD
 
@@ -170,7 +171,7 @@ def test_everything_is_judged_on_the_scale_and_with_a_warning_or_fails_with_a_re
             assert re.match(r"(?s)ReplyError: \w.* Raw reply: ", result.error or ""), result.error
             assert (result.score, result.scores, result.winner) == (None, None, None)
         else:
-            assert local_model.DISCLOSURE in result.warnings
+            assert LOCAL_DISCLOSURE in result.warnings
             assert result.winner in ("1", "2", "tie") or 1 <= (result.score or 0) <= 5
             assert (result.winner is None) is (result.aspect is not None)
         for turn in result.transcript:

@@ -18,14 +18,15 @@ from typing import Annotated, Literal, cast
 
 import numpy as np
 
-from ...nodes.models import local_model
-from ...nodes.offline import DISCLOSURE, EARLIER_DISCLOSURE
 from ...state.aggregation import winner_by_mean
 from ...state.transcript import Turn
 from ...state.verdict_warnings import (
     ASKED_AGAIN,
     COPIED,
+    DISCLOSURE,
+    EARLIER_DISCLOSURE,
     HEALTH,
+    LOCAL_DISCLOSURE,
     NO_VOTE,
     UNREAD_SAMPLES,
     VOID_VOTE,
@@ -462,7 +463,7 @@ class ReplyCounter:
 
     def add(self, result: Result) -> None:
         """Count one judgement's warnings, or the reason for a missing verdict."""
-        disclosures = (DISCLOSURE, EARLIER_DISCLOSURE, local_model.DISCLOSURE)
+        disclosures = (DISCLOSURE, EARLIER_DISCLOSURE, LOCAL_DISCLOSURE)
         warnings = (text for text in result.warnings if text not in disclosures)
         kinds = set(map(kind, warnings))
         # Sorted, because a set of texts has a different order in each process, and equal counts are

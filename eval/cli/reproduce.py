@@ -11,8 +11,8 @@ import typer
 
 from ...nodes.common.plugins import installed_version
 from ...nodes.common.sync_bridge import run_blocking
-from ...nodes.offline import DISCLOSURE
 from ...state.errors import UsageError
+from ...state.verdict_warnings import DISCLOSURE
 from ..analysis import Study
 from ..experiments.errata import errata, errata_of
 from ..experiments.paper_needs import UnfillableError

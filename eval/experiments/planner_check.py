@@ -17,7 +17,7 @@ from ...nodes.runtime.prompt_context import rubric_of_user
 from ...state.errors import ModelCallError, ReplyError, StoppedError
 from ...state.tasks import TaskKind, rubric_of
 from ..journal.records import JournalError
-from ..results.folder import run_folder
+from ..results.run_folder import run_folder
 from ..run.calls.call_pipeline import RunContext
 from ..run.calls.judge_item import JudgementContext, current_judgement
 from ..run.plan.plan import Plan

@@ -7,7 +7,7 @@ from dataclasses import replace
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from ...nodes.offline import DISCLOSURE, EARLIER_DISCLOSURE
+from ...state.verdict_warnings import DISCLOSURE, EARLIER_DISCLOSURE
 from ..statistics.metrics import METRICS
 from ..tables import Grid
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from uuid import uuid4
 
-from ...nodes.evaluation_steps import PlannedSteps
 from ...state.errors import DataError, UsageError
+from ...state.planned_steps import PlannedSteps
 from ..datasets.dataset import load_again
 from ..datasets.selection import Shard
 from ..journal.private_files import make_private_folder, whole_file

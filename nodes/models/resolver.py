@@ -24,6 +24,7 @@ from pydantic.fields import FieldInfo
 from ...state.errors import UsageError
 from ...state.redaction import remember_secrets
 from ...state.settings import ModelSpec
+from ...state.verdict_warnings import LOCAL_DISCLOSURE
 from ..common.plugins import Group, load_plugin, plugins
 from ..offline import OfflineJudge
 from . import local_model, prices
@@ -234,7 +235,7 @@ def _local(own: local_model.LocalParameters, others: ModelSpec) -> _Made:
     """Start the server of this process, if necessary, and create a client for it."""
     server = local_model.server(own)
     address = {"base_url": server.url, "api_key": SecretStr(server.key)}
-    warning = None if own.model_path else local_model.DISCLOSURE
+    warning = None if own.model_path else LOCAL_DISCLOSURE
     serving = Serving(warning, at_once=own.slots, context=own.context, max_wait=others.max_wait)
     weights = own.weights
     # Name and size identify the weights, whatever folder they are in.

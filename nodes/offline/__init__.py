@@ -5,6 +5,4 @@
 is the chat model around both. ``words.toml`` has the words and the weights.
 """
 
-from .offline_model import DISCLOSURE as DISCLOSURE
-from .offline_model import EARLIER_DISCLOSURE as EARLIER_DISCLOSURE
 from .offline_model import OfflineJudge as OfflineJudge

@@ -19,12 +19,6 @@ from ..common.delimiters import fenced_sections
 from .agent_view import Response
 from .offline_roles import respond
 
-DISCLOSURE = "Demo mode: scores come from word counts, not from a language model."
-EARLIER_DISCLOSURE = (
-    "The offline judge is no language model: it scores by lexical statistics of the texts."
-)
-"""The disclosure in the results of earlier versions."""
-
 LETTERS_PER_TOKEN = 4
 """Characters per token, an approximation; the number of tokens is rounded up."""
 

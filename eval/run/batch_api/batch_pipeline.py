@@ -24,7 +24,8 @@ from ....nodes.models.resolver import load
 from ....state.errors import ModelCallError, StoppedError, TransientCallError, UsageError
 from ....state.settings import ModelSpec
 from ...journal.records import JournalError
-from ...results.folder import RunFolder, model_names
+from ...results.folder import model_names
+from ...results.run_folder import RunFolder
 from ..calls.call_pipeline import LivePipeline, RunContext, journal_entry, unread_entry
 from ..plan.plan import Plan
 from .batch_manager import BatchManager, Body, WaveFiles

@@ -19,18 +19,19 @@ from typing import Any, NamedTuple
 from ....graphs.engine.base import Graph
 from ....graphs.engine.given_graphs import judges_of
 from ....graphs.engine.registry import built, reference_of
-from ....nodes.evaluation_steps import PlannedSteps
 from ....nodes.models.loaded_model import LoadedModel
 from ....nodes.models.retry import Wait, Waits
 from ....state.aspects import Aspect
 from ....state.errors import JurygraphError, UsageError
+from ....state.planned_steps import PlannedSteps
 from ....state.settings import Settings
 from ....state.transcript import NO_USAGE
 from ...datasets.dataset import Dataset
 from ...journal.call_journal import Journal
 from ...results.config import RunConfig
-from ...results.folder import RunFolder, differences
+from ...results.folder import differences
 from ...results.results import Result
+from ...results.run_folder import RunFolder
 from ...results.run_log import ROOT, handled_by
 from ..calls.call_pipeline import RunContext
 from ..calls.progress_counters import ProgressCounters

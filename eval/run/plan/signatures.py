@@ -15,16 +15,15 @@ from ....graphs.engine.base import Graph
 from ....graphs.engine.given_graphs import described, judges_of
 from ....graphs.engine.wrapper import all_judges
 from ....nodes.common.plugins import installed_version
-from ....nodes.models import local_model
 from ....nodes.models.capabilities import is_limited_by_default
 from ....nodes.models.loaded_model import LoadedModel
 from ....nodes.models.model_chains import identity_of_name
-from ....nodes.offline import DISCLOSURE
 from ....nodes.runtime.bound_judge import BoundJudge
 from ....nodes.runtime.prompt_context import Prompts
 from ....state.aspects import ASPECTS, Aspect
 from ....state.redaction import redact_all
 from ....state.settings import PAPERS, REPLY_LIMITS, ModelSpec, Settings
+from ....state.verdict_warnings import DISCLOSURE, LOCAL_DISCLOSURE
 from ...datasets.dataset import Dataset, describe_data
 from ..replay.recording import Recording
 
@@ -44,7 +43,7 @@ def describe_run(
     models = {name: _models(graph) for name, graph in graphs.items()}
     named = {name for by_role in models.values() for name in by_role.values()}
     own = any(name.partition("?")[0] == "local" and "model_path=" not in name for name in named)
-    notes = {DISCLOSURE: "offline" in named, local_model.DISCLOSURE: own}
+    notes = {DISCLOSURE: "offline" in named, LOCAL_DISCLOSURE: own}
     note = (
         recording.note
         if recording

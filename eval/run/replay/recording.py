@@ -16,12 +16,12 @@ from pydantic import BaseModel, ValidationError
 
 from ....graphs.engine.registry import find_protocol
 from ....nodes.models.call import Call, Reply, Send
-from ....nodes.offline import DISCLOSURE
 from ....nodes.replies import Rule
 from ....state.aspects import Aspect
 from ....state.errors import DataError, JurygraphError, UsageError
 from ....state.settings import Settings
 from ....state.transcript import NO_USAGE
+from ....state.verdict_warnings import DISCLOSURE
 from ...datasets.aspect_choice import choose_aspects
 from ...datasets.dataset import Dataset
 from ...datasets.items import About, CompareItem, Item, ScoreItem, explain

@@ -323,8 +323,11 @@ def decide(state: JudgeState, settings: SamreSettings) -> Decision:
         # A juror that was not asked could have voted.
         valid = settings.jurors - given.count(None)
         if valid < needed:
-            facts = {"votes": valid, "jurors": settings.jurors, "needed": needed}
-            warnings = [NO_QUORUM.of(**facts, quorum=settings.quorum)]
+            warnings = [
+                NO_QUORUM.of(
+                    votes=valid, jurors=settings.jurors, needed=needed, quorum=settings.quorum
+                )
+            ]
         elif by_votes != "tie":
             winner = by_votes
             preferred = [

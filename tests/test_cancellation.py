@@ -187,7 +187,8 @@ async def test_what_a_node_got_before_it_ended_is_there_on_resuming(
     last = Hang(3600) if end == "cancelled" else Failure(400, "No.")
     provider.play(*[Failure(400, "n must be 1")] * 4, *["4"] * 3, last)
     replies = Replies()
-    running = asyncio.create_task(graph.ainvoke(GIVEN, {**THREAD, "callbacks": [replies]}))
+    config: Any = {**THREAD, "callbacks": [replies]}
+    running = asyncio.create_task(graph.ainvoke(GIVEN, config))
     await reached(lambda: len(provider.requests) == 5, running)
     if end == "cancelled":
         await reached(lambda: replies.number == 3, running)

@@ -11,11 +11,12 @@ import pytest
 from jurygraph.eval import evaluate
 from jurygraph.eval.results.folder import read_steps
 from jurygraph.graphs import geval
-from jurygraph.nodes.evaluation_steps import EvaluationStepsCache, PlannedSteps, keep_steps_in
+from jurygraph.nodes.evaluation_steps import EvaluationStepsCache, keep_steps_in
 from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.nodes.replies.steps import read_steps as steps_in
 from jurygraph.state import DataError, ModelCallError, ReplyError, UsageError
 from jurygraph.state.errors import StoppedError, TransientCallError
+from jurygraph.state.planned_steps import PlannedSteps
 from jurygraph.state.settings import GEvalSettings
 from jurygraph.state.verdict_warnings import OFF_SCALE, kind_of
 from langchain_openai import ChatOpenAI

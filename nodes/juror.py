@@ -41,7 +41,10 @@ async def juror(state: AgentState, runtime: AgentRuntime[SamreSettings]) -> dict
             state, runtime, state["agent"], own, memory(state), form, **details
         )
     except (ReplyError, ModelCallError) as error:
-        if isinstance(error, ModelCallError) and not is_refused(error):
+        # With ``quorum=all``, a resumed graph asks a juror again whose call was refused.
+        if isinstance(error, ModelCallError) and (
+            settings.quorum == "all" or not is_refused(error)
+        ):
             raise
         return {"transcript": runtime.turns_without_vote(error)}
 

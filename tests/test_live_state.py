@@ -119,7 +119,7 @@ class Failing(ScriptedModel):
 
 
 FAN_OUTS = [
-    (samre, {"max_rounds": 1}, "juror_3"), (samre, {"max_rounds": 1}, "advocate_1"),
+    (samre, {"max_rounds": 1, "quorum": "all"}, "juror_3"), (samre, {"max_rounds": 1}, "advocate_1"),
     (more, {}, "advocate_2_2"), (more, {}, "aggregator_1"), (more, {"aggregate": "best"}, "judge_1_3"),
     (find_protocol("ensemble"), {"quorum": "all"}, "referee_2"),
     (find_protocol("chateval"), {"strategy": "simultaneous", "turns": 1}, "referee_1"),
@@ -147,7 +147,9 @@ async def test_a_failed_agent_alone_is_asked(
 
 def test_a_thread_goes_on_with_the_settings_that_it_was_begun_with() -> None:
     model = Failing(script=objecting_reply, failing=("juror_2",), asked=[])
-    graph = samre.build(models={"*": model}, max_rounds=1).compile(checkpointer=InMemorySaver())
+    graph = samre.build(models={"*": model}, max_rounds=1, quorum="all").compile(
+        checkpointer=InMemorySaver()
+    )
     with pytest.raises(RuntimeError, match="indisposed"):
         graph.invoke({"task": TASKS["compare"]}, thread(), context={"jurors": 2})
     told = len(model.asked)

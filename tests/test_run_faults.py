@@ -13,6 +13,7 @@ from filelock import FileLock
 from jurygraph.eval import evaluate
 from jurygraph.eval.journal import call_journal as journal_module
 from jurygraph.eval.results import folder as folder_module
+from jurygraph.eval.results import run_folder
 from jurygraph.eval.results.config import RunConfig
 from jurygraph.eval.run.calls.call_pipeline import MAX_FAILURES
 from jurygraph.state import DataError, UsageError
@@ -361,7 +362,7 @@ def test_unkept_steps_end_a_run(
     def full(folder: Path, planned: object) -> None:
         raise OSError(28, "No space left on device", str(folder / "run.tmp"))
 
-    monkeypatch.setattr(folder_module, "keep_steps", full)
+    monkeypatch.setattr(run_folder, "keep_steps", full)
     provider.play(by=lambda request: "1. Read.\n2. Judge.\nScore: 4")
     data = dataset(tmp_path, 5)
     out = tmp_path / "out"

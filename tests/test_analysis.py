@@ -592,6 +592,7 @@ def test_each_model_has_its_own_base_and_levels_are_pooled(tmp_path: Path) -> No
     assert whole.low is not None and whole.high is not None and whole.high - whole.low > 0.5
 
 
+@pytest.mark.slow
 def test_gains_are_never_pooled_over_datasets(tmp_path: Path) -> None:
     folders = [level(tmp_path / name, "weak", data=name) for name in ("a", "b", "c")]
     assert pooled(*folders) == ()

@@ -114,6 +114,7 @@ def test_a_reply_without_one_label_is_an_error() -> None:
             audit().compile().invoke({"protocol": "debate", "turns": turns})
 
 
+@pytest.mark.slow
 def test_a_run_is_read_once_and_goes_on_where_it_stopped_or_failed(
     tmp_path: Path, command: Command
 ) -> None:

@@ -22,6 +22,7 @@ def bench() -> ModuleType:
     return imported("benchmarks/breakdown.py")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "rule", ["mean", "median", "trimmed", "geometric_median", "majority", "weighted"]
 )

@@ -127,6 +127,7 @@ def after(rounds: int, growths: int, eps: float) -> RoundOfGaps:
     return gaps_by_round(gaps[None, :], np.zeros(1, dtype=np.intp), eps, none)[-1]
 
 
+@pytest.mark.slow
 @given(st.integers(1, 400), st.floats(0, 1), st.floats(0.01, 1))
 def test_the_model_against_scipy(rounds: int, share: float, eps: float) -> None:
     growths = round(share * rounds)

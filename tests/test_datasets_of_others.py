@@ -451,6 +451,7 @@ def test_an_empty_answer_is_refused_or_judged_and_never_fails_for_ever(
     assert isinstance(pair, CompareItem) and pair.answer_2 == EMPTY_TEXT
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encoding", ["cp1252", "ascii"])
 def test_output_that_is_not_utf_8_has_no_traceback(
     encoding: str, command: Command, tmp_path: Path

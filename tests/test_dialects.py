@@ -58,6 +58,7 @@ def taking(name: str, taken: Form, said: Said) -> Script:
     return lambda asked: REFUSALS[name][asked.form] if asked.form in stricter else said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "form"), TAKEN)
 def test_each_refusal_of_a_form_leads_to_the_next(name: str, form: Form) -> None:
     verdict, asked = judged(name, taking(name, form, Said(fields=FIELDS)))

@@ -39,6 +39,7 @@ def test_each_experiment_has_a_command() -> None:
     assert tuple(name for name in COMMANDS if name in SMALL) == EXPERIMENTS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_a_result_is_stored_resumed_and_reported_on(name: str, tmp_path: Path) -> None:
     if name == "whatif":

@@ -388,6 +388,7 @@ def test_parquet_without_pyarrow_is_refused_before_anything_is_read(
         export(tmp_path / "no run", tmp_path / "v.parquet")
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(table_files, "MOST_CHARACTERS", 1_000_000)
     said = (turn("scorer", 3.0, content="word " * 20_000),)

@@ -145,6 +145,7 @@ CASES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "write", "words"), CASES)
 def test_a_small_file_that_asks_for_gigabytes_is_refused_in_little_memory(
     tmp_path: Path, forks: Forks, name: str, write: Callable[[Path], None], words: str

@@ -51,6 +51,7 @@ def is_stopping(out: Path, event: str = '"stopping"') -> bool:
     return (out / "log.jsonl").exists() and event in (out / "log.jsonl").read_text()
 
 
+@pytest.mark.slow
 def test_a_signal_lets_calls_finish(provider: Provider, tmp_path: Path, command: Command) -> None:
     provider.play(by=slowly(debater))
     data = dataset(tmp_path, 40)

@@ -192,6 +192,7 @@ async def test_a_full_disk_is_waited_out(
     assert "for 60 s at most" in warning.getMessage()
 
 
+@pytest.mark.slow
 async def test_a_disk_that_stays_full_ends_all_calls_and_keeps_what_was_kept(
     file: Path, room: Room
 ) -> None:

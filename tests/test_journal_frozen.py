@@ -296,6 +296,7 @@ async def test_a_process_that_freezes_at_any_message_holds_others_at_most_its_le
     assert [*filter(None, faults)] == []
 
 
+@pytest.mark.slow
 async def test_every_statement_is_one_message_to_postgres(postgres: str, tmp_path: Path) -> None:
     store_at(postgres).close()
     with forked_processes(tmp_path) as forked:

@@ -151,6 +151,7 @@ def matthews(results: list[Result]) -> float:
     return float(both / np.sqrt(judged * human))
 
 
+@pytest.mark.slow
 def test_a_declaration_is_enough_for_a_metric_to_be_shown_everywhere(tmp_path: Path) -> None:
     other = [compared(r.item, "single", winner="1", human=r.human, group=r.group) for r in pairs()]
     folder = run_folder(tmp_path / "run", [*pairs(), *other], kind="compare")

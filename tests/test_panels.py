@@ -244,6 +244,7 @@ def shy(calls: Counter[str]) -> Callable[[Request], Answer]:
     return answer
 
 
+@pytest.mark.slow
 def test_a_resumed_run_gives_the_same_verdicts_and_pays_nothing_twice(
     provider: Provider, tmp_path: Path
 ) -> None:

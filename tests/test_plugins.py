@@ -98,6 +98,7 @@ def manifest_of(folder: Path) -> Any:
     return json.loads((folder / "run.json").read_text(encoding="utf-8"))
 
 
+@pytest.mark.slow
 def test_everything_is_listed(jurygraph: Run) -> None:
     listed = jurygraph("protocols")
     assert "two_judges" in listed and "pessimist" in listed and "rounds=1" in listed
@@ -154,6 +155,7 @@ def test_its_templates_decide_the_prompts_hash(jurygraph: Run, judged: Path, wor
     assert manifest_of(work / "pairs")["prompts"]["calibrated"].endswith(f"+{prompts}")
 
 
+@pytest.mark.slow
 def test_it_is_shown_reported_and_swept(jurygraph: Run, judged: Path, work: Path) -> None:
     shown = jurygraph("show", str(judged), "w1", "--protocol", "two_judges")
     assert "Optimist" in shown and "Pessimist" in shown
@@ -166,6 +168,7 @@ def test_it_is_shown_reported_and_swept(jurygraph: Run, judged: Path, work: Path
     assert "2 cells" in planned
 
 
+@pytest.mark.slow
 def test_a_metric_and_its_parameter_and_a_model_of_a_provider(jurygraph: Run, work: Path) -> None:
     jurygraph("measure", "brevity?words=10", "--data", "weather", "--out", "measured")
     assert [line["score"] for line in read_lines(work / "measured")] == pytest.approx(
@@ -195,6 +198,7 @@ RUN_PYTEST = "import pytest, sys; sys.exit(pytest.main(sys.argv[1:]))"
 QUIET = ("-q", "-rA", "--tb=short", "-p", "no:cacheprovider", "-p", "no:asyncio", "--rootdir=.")
 
 
+@pytest.mark.slow
 def test_its_parts_pass_the_contract_tests(forks_of_plugin: Forks, work: Path) -> None:
     shutil.copy(PLUGIN / "test_acme_judging.py", work)
     done = forks_of_plugin(*QUIET, "test_acme_judging.py", cwd=work, program=RUN_PYTEST)

@@ -261,6 +261,7 @@ def blocks(asked: Asked) -> list[dict[str, Any]]:
     return list(asked.body["messages"][0]["content"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", DIALECTS)
 def test_only_claude_is_sent_marks(name: str) -> None:
     plain = sent(DIALECTS[name], ())[0].body
@@ -407,6 +408,7 @@ def filled_in(monkeypatch: pytest.MonkeyPatch) -> dict[str, set[str]]:
     return given
 
 
+@pytest.mark.slow
 def test_the_placeholders_of_every_template_are_known(filled_in: dict[str, set[str]]) -> None:
     # A set of its own, so that no template has been filled in by an earlier test.
     fresh = Prompts(dict(Prompts.bundled().sources))

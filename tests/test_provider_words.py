@@ -430,6 +430,7 @@ def named_providers(path: Path) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 def test_only_records_name_a_provider() -> None:
     named = {}
     for folder in ("state", "nodes", "graphs", "eval", "testing"):

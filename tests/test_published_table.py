@@ -68,6 +68,7 @@ def test_the_folder_has_what_others_need_and_agrees(published: Path) -> None:
     assert (found.verdicts, found.figures) == (24, 18)
 
 
+@pytest.mark.slow
 def test_no_path_of_this_machine_is_in_the_folder(
     command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

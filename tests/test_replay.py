@@ -355,6 +355,7 @@ def test_texts_come_from_the_data(shared_data: Path) -> None:
     assert all(result.lengths for result in done.results)
 
 
+@pytest.mark.slow
 def test_summaries_are_found_under_the_names_of_their_articles(shared_data: Path) -> None:
     file = shared_data / "summeval" / "llm_rating_replies.jsonl.gz"
     replies = f"{file}?prompt_kind=rts&judge_model=gpt-4-0314"

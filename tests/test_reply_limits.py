@@ -306,6 +306,7 @@ def test_tokens_per_minute_are_no_context() -> None:
 # Requests without a reply
 
 
+@pytest.mark.slow
 def test_endless_replies_are_given_up_and_counted(provider: Provider, tmp_path: Path) -> None:
     provider.play(by=lambda request: Hang(3600) if "Number 1." in request.user else scorer(request))
     # Long enough for a reply of a busy machine.

@@ -439,6 +439,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_the_command_prints_tables_and_writes_a_page_and_figures(
     demo: Path, tmp_path: Path
 ) -> None:

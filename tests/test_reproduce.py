@@ -168,6 +168,7 @@ def test_a_table_of_agreement_needs_labels_and_says_so_before_any_call(
     assert command(*cost) == 0
 
 
+@pytest.mark.slow
 def test_a_table_is_run_and_again_at_no_call(
     command: Command, tmp_path: Path, shared_data: Path
 ) -> None:
@@ -239,6 +240,7 @@ def other_way_round(results: Path) -> None:
     write_lines(results, rows)
 
 
+@pytest.mark.slow
 def test_gains_and_t_tests_over_questions_and_over_votes(tmp_path: Path) -> None:
     data = votes_file(tmp_path)
     run_table("courtroom-table3", data, tmp_path / "t")
@@ -264,6 +266,7 @@ def test_gains_and_t_tests_over_questions_and_over_votes(tmp_path: Path) -> None
     assert gain["low"] < gain["value"] < gain["high"]
 
 
+@pytest.mark.slow
 def test_several_models_judge_every_row_and_gains_over_the_base_of_each_are_pooled(
     provider: Provider, tmp_path: Path, command: Command
 ) -> None:
@@ -296,6 +299,7 @@ def test_several_models_judge_every_row_and_gains_over_the_base_of_each_are_pool
     assert here["single agent", models[0]]["value"] == pytest.approx(sum(right.values()) / 24)
 
 
+@pytest.mark.slow
 def test_categories_costs_and_repeats(tmp_path: Path) -> None:
     data = votes_file(tmp_path)
     by_category = run_table("chateval-figure3-experts", data, tmp_path / "c")["coding"]
@@ -311,6 +315,7 @@ def test_categories_costs_and_repeats(tmp_path: Path) -> None:
     assert (row["fluency sd"]["value"], row["fluency range"]) == (0, 0)
 
 
+@pytest.mark.slow
 def test_costs_are_scaled_to_the_number_of_questions_of_the_paper(tmp_path: Path) -> None:
     run_table("chateval-table6", votes_file(tmp_path), tmp_path / "m")
     results = tmp_path / "m/cells/method=single-agent/results.jsonl"
@@ -334,6 +339,7 @@ def test_costs_are_scaled_to_the_number_of_questions_of_the_paper(tmp_path: Path
     )
 
 
+@pytest.mark.slow
 def test_repeats_give_the_standard_deviation_that_the_paper_prints(tmp_path: Path) -> None:
     data = votes_file(tmp_path)
     words = [
@@ -468,6 +474,7 @@ def votes_of_experts(folder: Path, questions: int = 12) -> Path:
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("table", "cells"),
     {

@@ -92,6 +92,7 @@ def test_a_replication_folder_with_an_edited_journal_is_named_and_not_continued(
     assert "the file is damaged: move it away" in said
 
 
+@pytest.mark.slow
 def test_a_check_finds_a_changed_digit(command: Command, tmp_path: Path) -> None:
     folder = tmp_path / "table"
     words = ("chateval-table3", "--data", "demo-pairs", "--model", "offline", "--out", folder)

@@ -161,6 +161,7 @@ def test_a_provider_that_is_not_there_ends_the_run(
     assert len(read_lines(runs.out)) < 30
 
 
+@pytest.mark.slow
 def test_failures_that_alternate_with_replies_or_are_of_single_items_end_no_run(runs: Runs) -> None:
     play = runs.provider.play
     play(by=lambda request: Failure(403, "Flagged.") if "5." in request.user else scorer(request))
@@ -196,6 +197,7 @@ def test_a_provider_that_wants_decades_ends_the_run_with_all_that_is_kept(runs: 
     assert len(runs.provider.requests) == made + 40
 
 
+@pytest.mark.slow
 def test_faults_that_pass_change_nothing(provider: Provider, tmp_path: Path) -> None:
     provider.play(by=debater)
     data = dataset(tmp_path)

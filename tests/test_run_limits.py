@@ -262,6 +262,7 @@ async def test_calls_of_several_processes_go_out_at_one_rate_and_book_together()
     assert went[-1] - began == pytest.approx(len(went) / 10 - REQUESTS_BURST, abs=1)
 
 
+@pytest.mark.slow
 async def test_two_shards_of_a_run_share_the_rate_of_a_model(tmp_path: Path) -> None:
     """At ten requests a minute, the second shard's call follows six seconds after the first's."""
     called: list[float] = []

@@ -90,6 +90,7 @@ def test_every_dataset_is_judged_and_has_a_section_of_its_own(command: Command) 
     assert "Cost per judgement" in demo and "Cost per judgement" in pairs
 
 
+@pytest.mark.slow
 def test_every_file_of_a_report_has_a_section_or_files_of_each_dataset(
     several: Path, command: Command
 ) -> None:
@@ -403,6 +404,7 @@ def test_a_dry_run_estimates_all_runs_and_writes_nothing(
     assert provider.requests == [] and not Path("out").exists()
 
 
+@pytest.mark.slow
 def test_shards_of_several_datasets_are_merged(command: Command) -> None:
     asked = "run single --data demo --data demo-pairs --limit 12 --aspect fluency --out"
     assert run(command, f"{asked} whole") == 0

@@ -133,6 +133,7 @@ def test_a_judged_text_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         parse_task({**TASK, "source": "a" * 1001})
 
 
+@pytest.mark.slow
 def test_what_an_operator_binds_or_allows_may_take_more(monkeypatch: pytest.MonkeyPatch) -> None:
     bound = repeated(debate.graph, k=2)
     many = repeated_module.build(of="single", k=101).compile()
@@ -368,6 +369,7 @@ def lets_through(owner: type[Checked], field: str) -> Iterator[str]:
                 yield text
 
 
+@pytest.mark.slow
 def test_no_other_field_of_any_settings_takes_a_callers_text() -> None:
     known = {f"{owner.__name__}.{field}" for owner in CLASSES for field in owner.model_fields}
     taken = {
@@ -515,6 +517,7 @@ async def as_a_server_reads(graph: Any) -> None:
             break
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("build", [
     single.build, chateval.build, lambda models: repeated(single.build(models=models), k=2),
 ], ids=["one agent", "side by side", "wrapped"])  # fmt: skip

@@ -81,6 +81,7 @@ def run_id(folder: Path) -> Any:
     return json.loads((folder / "run.json").read_text())["run"]
 
 
+@pytest.mark.slow
 def test_shards_below_one_folder_are_one_run(tmp_path: Path) -> None:
     parts = shards(tmp_path / "parts", 3, journal=f"sqlite:///{tmp_path}/journal.sqlite")
     whole = json.loads((tmp_path / "parts" / "run.json").read_text())
@@ -119,6 +120,7 @@ def test_a_shard_that_cannot_be_is_refused() -> None:
         evaluate("single", "demo", shard="99/99")
 
 
+@pytest.mark.slow
 def test_what_does_not_belong_together_is_not_merged(tmp_path: Path) -> None:
     one, two = shards(tmp_path / "parts", 2)
     other, _ = shards(tmp_path / "other", 2, settings={"single": {"temperature": 0.5}})

@@ -42,6 +42,7 @@ def same_verdicts(one: Sweep, other: Sweep) -> bool:
     return all(verdicts(a.evaluation.results) == verdicts(b.evaluation.results) for a, b in pairs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("protocol", "axes", "data"), [
     ("debate", {"n": [1, 2, 3], "persona": ["strict", "plain"], "tie_breaker": [False, True]}, "demo"),
     ("chateval", {"strategy": ["one_by_one", "summarizer"], "turns": [1, 2]}, "demo-pairs"),
@@ -104,6 +105,7 @@ def run(out: Path, **more: Any) -> Sweep:
     return sweep("debate", axes, "demo", limit=4, out=out, **ASPECT, **more)
 
 
+@pytest.mark.slow
 def test_a_budget_holds_for_the_whole_sweep_and_the_same_again_goes_on(tmp_path: Path) -> None:
     whole = run(tmp_path / "whole")
     first = run(tmp_path / "out", max_calls=10)

@@ -174,6 +174,7 @@ def test_recorded_replies_are_swept_over_without_a_call(tmp_path: Path) -> None:
         command("debate", "--axis", "persona=plain", "--replies", tmp_path / "run")
 
 
+@pytest.mark.slow
 def test_a_spent_budget_is_exit_code_4(provider: Provider, tmp_path: Path) -> None:
     provider.play(by=answer)
     arguments = ("single", "--axis", "temperature=0,1", *DEMO, *PAID, "--out", tmp_path)
@@ -207,6 +208,7 @@ def test_bad_input_is_told_before_any_call(
     assert not list(tmp_path.rglob("*.jsonl"))
 
 
+@pytest.mark.slow
 def test_figures_show_a_line_for_each_combination_of_the_other_axes(tmp_path: Path) -> None:
     axes: Any = {"n": [3, 1], "persona": ["strict", "plain"]}
     done = sweep("debate", axes, "demo", aspects=["consistency", "relevance"], limit=16)

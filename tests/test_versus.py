@@ -158,6 +158,7 @@ def texts(count: int = 36, **given: Any) -> Dataset:
     return Dataset.of("mine", [text(place, **given) for place in range(count)])
 
 
+@pytest.mark.slow
 def test_a_debate_that_finds_the_label_pays_against_a_judge_that_guesses(tmp_path: Path) -> None:
     model = ScriptedModel(script=objecting)
     first = tmp_path / "v"
@@ -298,6 +299,7 @@ def test_an_opponent_that_failed_everywhere_is_named_with_the_reason(tmp_path: P
     assert done.returncode == 0
 
 
+@pytest.mark.slow
 def test_a_protocol_does_not_pay_if_one_of_its_opponents_failed_everywhere() -> None:
     model = ScriptedModel(script=without_single)
     result = versus("debate", texts(), models=model, **SHORT)
@@ -350,6 +352,7 @@ def test_graphs_and_wrappers_are_compared_like_protocols(graph: Any) -> None:
     assert (result.folder, result.failed) == (None, 0)
 
 
+@pytest.mark.slow
 def test_a_budget_is_shared_and_what_all_have_judged_is_compared(tmp_path: Path) -> None:
     model = ScriptedModel(script=objecting)
     result = versus("debate", texts(), models=model, max_calls=80, out=tmp_path, **SHORT)

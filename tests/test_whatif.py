@@ -153,6 +153,7 @@ def dice(*, hears: bool) -> ScriptedModel:
     return ScriptedModel(script=script)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hears", [False, True])
 def test_a_judge_that_varies_is_compared_with_debates_resumed_with_nothing_changed(
     hears: bool, tmp_path: Path
@@ -190,6 +191,7 @@ def test_both_forks_share_the_replies_that_the_turn_does_not_change(tmp_path: Pa
     assert len(model.calls) == asked + 12 + 12
 
 
+@pytest.mark.slow
 def test_p_values_are_adjusted_over_the_turns_that_are_changed_together(tmp_path: Path) -> None:
     run = tmp_path / "run"
     model = dice(hears=True)

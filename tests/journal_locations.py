@@ -82,6 +82,7 @@ def with_shared_statements(create_engine: Callable[..., Engine]) -> Callable[...
     first = create_engine("sqlite://")
     # A dialect knows its database only after the first connection.
     first.connect().close()
+    first.dispose()
 
     def create(*arguments: Any, **options: Any) -> Engine:
         engine = create_engine(*arguments, **options)

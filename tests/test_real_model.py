@@ -26,6 +26,7 @@ from jurygraph.eval.results.results import Result
 from jurygraph.graphs.engine.registry import protocol_names
 from jurygraph.nodes.models import local_model, openai_fast
 from jurygraph.nodes.models.call import Reply
+from jurygraph.state import Aspect
 from jurygraph.state.errors import UsageError
 from jurygraph.state.settings import ModelSpec
 from jurygraph.state.verdict_warnings import LOCAL_DISCLOSURE
@@ -73,8 +74,17 @@ SETTINGS: Any = {
     "cascade": {"cheap_settings": UNSWAPPED, "expensive_settings": {"n": 1, **SHORT}},
 }  # fmt: skip
 
-SCORED = ("cascade", "debate", "geval", "repeated", "single")
+SCORED = ("cascade", "checklist", "debate", "geval", "repeated", "single")
 """The protocols that score one text; the others compare two."""
+
+RUBRIC = Aspect.model_validate(
+    {
+        "name": "coherence",
+        "criteria": "Whether the reply fits the conversation.",
+        "rubric": [{"criterion": "The reply is about the last message."}],
+    }
+)
+"""The aspect of ``checklist``, which has nothing to ask without a rubric."""
 
 PLAIN = ("single", "debate", "chateval", "geval")
 """The protocols that are also asked in words, where only the limit bounds a reply."""
@@ -128,8 +138,8 @@ def kept(folder: Path) -> list[Reply]:
 
 def run(names: Any, kind: str, size: int = 1, **options: Any) -> Evaluation:
     """Judge this many items of a kind with the model, one call at a time."""
-    aspects = ["coherence"] if kind == "score" else []
-    options |= {"aspects": aspects, "models": {"*": "local"}, "concurrency": 1, "timeout": PATIENT}
+    options.setdefault("aspects", ["coherence"] if kind == "score" else [])
+    options |= {"models": {"*": "local"}, "concurrency": 1, "timeout": PATIENT}
     return evaluate(names, items(kind, size), **options)
 
 
@@ -141,14 +151,23 @@ def judged(
     asked = BY_MODELS if request.param == "auto" else PLAIN
     with pytest.MonkeyPatch.context() as patch:
         whole = Judged(request.param, [], answered(patch), [])
-        for kind in ("score", "compare"):
-            names: Any = [name for name in asked if (name in SCORED) is (kind == "score")]
+        scored = [name for name in asked if name in SCORED and name != "checklist"]
+        compared = [name for name in asked if name not in SCORED]
+        rubrics = [name for name in asked if name == "checklist"]
+        runs: list[tuple[str, Any, Any]] = [
+            ("score", scored, ["coherence"]),
+            ("score", rubrics, [RUBRIC]),
+            ("compare", compared, []),
+        ]
+        for kind, names, aspects in runs:
+            if not names:
+                continue
             settings = {
                 "structured": request.param,
                 **{name: SETTINGS.get(name, SHORT) for name in names},
             }
             folder = tmp_path_factory.mktemp(f"{request.param}-{kind}")
-            done = run(names, kind, settings=settings, out=folder)
+            done = run(names, kind, settings=settings, out=folder, aspects=aspects)
             assert done.stopped is None
             assert len(done.results) == len(names)
             whole.results = [*whole.results, *done.results]

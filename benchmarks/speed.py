@@ -172,7 +172,8 @@ REPLIES = (6, 26, 80, 270)
 
 def replies(bench: Bench) -> Iterator[Row]:
     """P1 by form and length of the replies: reading a reply takes time, too."""
-    for form, command in (("JSON", DEBATE), ("text", (*DEBATE, "--set", "structured=off"))):
+    in_text = (*DEBATE, "--set", "structured=off")
+    for form, command, must, goal in (("JSON", DEBATE, 1.3, 0.9), ("text", in_text, 1.6, 1.1)):
         for words in REPLIES:
             with bench.provider(latency_ms=50, words=words) as provider:
                 mine = ours(bench, provider, 64, command, CALLS_OF_A_DEBATE)
@@ -180,7 +181,6 @@ def replies(bench: Bench) -> Iterator[Row]:
                 bare = raw(provider, 64, first["characters"] // first["requests"] - RAW_FRAME)
                 pairs = list(_beside(bench, provider, (bare, mine), CALLS_OF_A_DEBATE * 64, 3200))
             case = f"{form}, replies of {words + 5} words"
-            must, goal = (1.3, 0.9) if form == "JSON" else (1.6, 1.1)
             costs = [[slope(*one) for one in pair] for pair in pairs]
             yield _compared("P1 CPU per call, ms", case, costs, must, goal)
 

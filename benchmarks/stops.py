@@ -77,16 +77,20 @@ def cascades(replies: Path) -> None:
             if chosen and str(row["author_winner"]) in ("1", "2"):
                 rows[row["item_id"]][row["judge_model"]] = str(row["author_winner"])
                 labels[row["item_id"]] = str(row["label"])
-    cheap, dear = [], []
+    cheap = []
+    dear = []
+    left_out = 0
     for item, votes in rows.items():
         weak = {model: vote for model, vote in votes.items() if model != "GPT-4"}
         if "GPT-4" not in votes or len(weak) < 3:
+            left_out += 1
             continue
         pairs = {model: [10.0, 1.0] if vote == "1" else [1.0, 10.0] for model, vote in weak.items()}
         winner, details = majority_vote(pairs)
         about: Any = {"item": item, "status": "ok", "human": labels[item]}
         cheap.append(Result(**about, protocol="ensemble", winner=winner, details=details))
         dear.append(Result(**about, protocol="single", winner=votes["GPT-4"]))
+    print(f"cascades: {len(cheap)} rows; {left_out} left out without GPT-4 or three other votes")
     for most in (0.1, 0.25, 0.5, 1.0):
         found = fit_cascade(cheap, dear, most=most)
         print(
@@ -134,7 +138,8 @@ def debates(items: int, folds: int) -> None:
 
     show("stop=stable", paths, [cut(p, lambda p: are_stable(p, 0), 3) for p in paths], final, 2)
     for risk in RISKS:
-        short, order = list[Path_](), list[Path_]()
+        short = list[Path_]()
+        order = list[Path_]()
         for fold in range(folds):
             prior = fit_changes([p for at, p in enumerate(paths) if at % folds != fold])
             if prior is None:
@@ -168,7 +173,8 @@ def hearings(items: int, folds: int) -> None:
         3,
     )
     for risk in RISKS:
-        short, order = list[Path_](), list[Path_]()
+        short = list[Path_]()
+        order = list[Path_]()
         for fold in range(folds):
             prior = fit_gaps([p for at, p in enumerate(paths) if at % folds != fold])
             if prior is None:

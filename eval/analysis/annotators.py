@@ -145,8 +145,8 @@ def compare_annotators(
 
     Return ``None`` without labels of single annotators.
 
-    The rows are those that all judges judged, in their first repeat, because an annotator labelled
-    each item once.
+    Only rows that all judges judged count. Of repeats, the first counts, because an annotator
+    labelled each item once.
     """
     subject = comparator.subject
     metric = comparator.subject.metric

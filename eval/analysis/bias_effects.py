@@ -80,7 +80,7 @@ class BiasEffect:
 
     @property
     def significant(self) -> bool:
-        """Whether the effect is not 0, adjusted over all that were tested together."""
+        """Whether the effect differs significantly from 0, adjusted for all tests of the run."""
         return self.adjusted is not None and self.adjusted < LEVEL
 
     @property

@@ -141,7 +141,7 @@ class FinalGap(NamedTuple):
     """The mean absolute gap of a protocol's final scores, on the shared items (Theorem 1).
 
     Attributes:
-        judge: the protocol's name. The shared items are those that all protocols judged.
+        judge: the protocol's name. The shared items were judged by all protocols.
         n: the number of items.
         clusters: the number of groups, or of items without a group.
         gap: the mean gap as a share of the widest possible one, with its interval over groups.
@@ -208,7 +208,7 @@ class RoundsNeeded(NamedTuple):
     """How soon a protocol's gap reaches the threshold, on the shared items (Theorem 2).
 
     Attributes:
-        judge: the protocol's name. The shared items are those that all protocols judged.
+        judge: the protocol's name. The shared items were judged by all protocols.
         n: the number of items.
         share: the share of items on which it reached the threshold, with its interval; ``never``:
             the number of the others.

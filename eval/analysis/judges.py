@@ -69,8 +69,8 @@ class Judge:
         data, digest: the dataset's name, and the digest of its content.
         subjects: labels of the subjects that it judged, in the order in which they occur.
         wanted: the number of judgements that the run was to make.
-        judged, failed, missing: judgements with a verdict, without one, and those that the run has
-            not reached.
+        judged, failed, missing: the numbers of judgements with a verdict, without a verdict, and
+            not made yet.
         usage: the usage of all judgements, including failed ones.
         left_out: the number of items excluded from judging, by reason.
     """

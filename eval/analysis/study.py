@@ -280,7 +280,7 @@ def choose_bases(judges: Sequence[LoadedJudge], base: str | None) -> dict[str, s
 
 
 def _usual_bases() -> list[str]:
-    """Return the protocols of single judges, those that form an ensemble first."""
+    """Return the protocols of single judges; protocols that form an ensemble come first."""
     # Imported here, because reading and comparing results needs no graphs until a base is looked
     # up.
     from ...graphs.engine.registry import protocols

@@ -215,7 +215,7 @@ def _write_page(html: Path, done: Reproduction) -> str:
     grid = done.grid()
     judged = done.sweep.judged_folders if done.sweep else []
     title = f"jurygraph: {grid.title}"
-    lead = "Figures measured here are above those that the paper prints."
+    lead = "In each cell, the figure measured here stands above the printed one."
     table = Section("paper", "The paper's table", "The paper's table", lead, (Table(grid),))
     screen = FirstScreen("", grid.title, grid, "" if judged else "No model was called.")
     above = PageOfDataset("", "", screen, (table,))

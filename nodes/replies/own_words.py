@@ -58,7 +58,8 @@ class _Replacement(NamedTuple):
     """A pattern whose matches are replaced.
 
     Attributes:
-        signs: every match contains one of these; a reply without them needs no search.
+        signs: every match contains one of these, so a reply without them needs no search. An empty
+            string is in every reply: it is always searched.
         pattern: the pattern.
         by: the replacement.
     """

@@ -33,6 +33,7 @@ from .loopback import Failure, Hang, Provider
 from .processes import HANG_GUARD, JURYGRAPH, ran
 from .sample_data import timeless
 from .source_tree import ROOT
+from .test_checklist import TASK as RUBRIC_TASK
 from .test_server_rules import OWN_PROTOCOL, WITNESS
 
 pytestmark = pytest.mark.slow
@@ -49,13 +50,26 @@ COMPARISON = {
     "answer_1": "Air scatters blue light more than red light, so blue reaches us from all sides.",
     "answer_2": "It mirrors the sea.",
 }
-FORM: dict[str, Any] = {
+EARLIER_FORM: dict[str, Any] = {
     **{"structured": "auto", "layout": "shared_prefix", "repair": 1, "n": 4, "persona": "strict"},
     **{"tie_breaker": False, "on_unresolved": "last", "commander": "relay"},
     **{"termination": "declared", "on_overflow": "error"},
 }
+"""The request of a form that an earlier version saved, with its defaults, without empty fields."""
+FORM: dict[str, Any] = {
+    **EARLIER_FORM,
+    "fences": "on",
+    "trusted_texts": False,
+    "stop": [],
+    "eps": 0.0,
+    "risk": 0.1,
+    "prior": [1.0, 1.0],
+}
 """A form's request with all defaults and without empty fields."""
-EMPTY: dict[str, Any] = {"models": {}, "prompts": None, "temperature": None, "max_tokens": None}
+EMPTY: dict[str, Any] = {
+    **{"models": {}, "prompts": None, "temperature": None, "max_tokens": None},
+    "budget_tokens": None,
+}
 
 
 LANGGRAPH_DEV = (
@@ -204,14 +218,16 @@ def test_the_form_offers_tasks_aspects_and_settings_with_their_choices(
         **{"termination": ["declared", "substring"], "layout": ["shared_prefix", "papers"]},
     }
     assert fields["models"]["type"] == "object"
-    assert fields["n"]["minimum"] == 1
+    number, word = fields["n"]["anyOf"]
+    assert (number["minimum"], word["const"]) == (1, "auto")
 
 
 @pytest.mark.parametrize("name", sorted(protocols()))
 def test_every_protocol_runs(client: SyncLangGraphClient, name: str) -> None:
     kinds = find_protocol(name).protocol.kinds
+    tasks = {"score": RUBRIC_TASK if name == "checklist" else TASK, "compare": COMPARISON}
     for kind in kinds:
-        result = run(client, None, {"score": TASK, "compare": COMPARISON}[kind], graph=name)
+        result = run(client, None, tasks[kind], graph=name)
         if "__interrupt__" in result:
             # The debate on these texts is unresolved, and a person is asked.
             assert name == "review"
@@ -227,8 +243,9 @@ def test_every_protocol_runs(client: SyncLangGraphClient, name: str) -> None:
 def test_a_filled_in_form_does_not_contradict_itself(
     client: SyncLangGraphClient, touched: dict[str, Any], empty: dict[str, Any]
 ) -> None:
-    verdict = run(client, {**FORM, **empty, "n": 1, **touched})["verdict"]
-    assert (verdict["stop_reason"], verdict["calls"]) == ("tie_breaker", 4)
+    for form in (FORM, EARLIER_FORM):
+        verdict = run(client, {**form, **empty, "n": 1, **touched})["verdict"]
+        assert (verdict["stop_reason"], verdict["calls"]) == ("tie_breaker", 4)
     # Unchanged, it equals a run without context.
     assert timeless(run(client, {**FORM, **empty})) == timeless(run(client))
 

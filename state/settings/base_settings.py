@@ -285,9 +285,14 @@ class Settings(Checked):
     def unchanged_newer(self) -> frozenset[str]:
         """The names of the newer settings at their default, which signatures leave out."""
         fields = type(self).model_fields
-        # A class names its own newer settings only, and its base classes name theirs.
-        newer = {name for kind in type(self).__mro__ for name in getattr(kind, "newer", ())}
-        return frozenset(name for name in newer if getattr(self, name) == fields[name].default)
+        return frozenset(
+            name for name in self.all_newer() if getattr(self, name) == fields[name].default
+        )
+
+    @classmethod
+    def all_newer(cls) -> set[str]:
+        """The names of the newer settings of this class and of its base classes."""
+        return {name for kind in cls.__mro__ for name in getattr(kind, "newer", ())}
 
     @property
     def implied(self) -> frozenset[str]:
@@ -359,10 +364,10 @@ def explicitly_set(settings: Settings) -> dict[str, Any]:
         n: f.get_default(call_default_factory=True) for n, f in type(settings).model_fields.items()
     }
     # A form may leave out fields with empty defaults (None, a list, a dict), so these do not
-    # matter.
+    # matter. A form that was saved by an earlier version lacks the newer fields.
     shown_by_forms = {
         name for name, default in defaults.items() if isinstance(default, str | int | float)
-    }
+    } - type(settings).all_newer()
     is_form = shown_by_forms <= settings.model_fields_set
     values = {
         n: getattr(settings, n) for n in settings.model_fields_set if n not in settings.implied

@@ -203,3 +203,24 @@ def test_results_from_which_nothing_can_be_learned() -> None:
     bare = [result.model_copy(update={"scores": None}) for result in full]
     with pytest.raises(UsageError, match="neither two scores nor a confidence"):
         fit_cascade(bare, full)
+
+
+def test_items_that_cannot_be_used_are_counted_by_their_reason() -> None:
+    full = labelled(np.arange(40.0), np.arange(40) % 2)
+    expensive = [
+        result.model_copy(update={"status": "failed"}) if place == 1 else result
+        for place, result in enumerate(full[:39])
+    ]
+    for place, human in ((2, None), (3, "tie"), (4, "tie")):
+        full[place] = full[place].model_copy(update={"human": human})
+    found = fit_cascade(full, expensive)
+    assert found.items == 35
+    assert found.signals == ("gap",)
+    assert found.left_out == {
+        "judged by one judge alone": 1,
+        "without a verdict": 1,
+        "without a label": 1,
+        "with a human tie": 2,
+    }
+    with pytest.raises(UsageError, match=r"^29 labelled .* judges, 1 without a verdict, 1 without"):
+        fit_cascade(full[:33], expensive[:33])

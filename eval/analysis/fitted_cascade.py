@@ -9,6 +9,7 @@ cross-fitting: each part of the items is judged with the threshold that the othe
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -16,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...state.errors import UsageError
-from ..results.results import Key, Result
+from ..results.results import Result
 from ..statistics.alignment import Floats
 
 FEWEST_ITEMS = 30
@@ -34,6 +35,8 @@ class FittedCascade(NamedTuple):
             absolute error of scores.
         asked: the share of items on which the expensive judge is asked, by cross-fitting.
         cheap, expensive: the mean losses of the two judges alone.
+        signals: the signals that were compared: those that all cheap verdicts have.
+        left_out: the number of items that were not used, by the reason; empty if all were.
     """
 
     settings: dict[str, Any]
@@ -42,6 +45,8 @@ class FittedCascade(NamedTuple):
     asked: float
     cheap: float
     expensive: float
+    signals: tuple[str, ...]
+    left_out: dict[str, int]
 
 
 class _Rule(NamedTuple):
@@ -80,12 +85,15 @@ def fit_cascade(
         raise UsageError(
             f"most must be above 0 and at most 1, and folds at least 2; got {most:g} and {folds}"
         )
-    first, second = (_labelled(results) for results in (cheap, expensive))
-    keys = [key for key in first if key in second]
+    first, second = (_by_item(results) for results in (cheap, expensive))
+    reasons = {key: _unusable(first.get(key), second.get(key)) for key in first | second}
+    left_out = dict(Counter(reason for reason in reasons.values() if reason))
+    keys = [key for key, reason in reasons.items() if reason is None]
     if len(keys) < FEWEST_ITEMS:
+        others = "".join(f", {count} {reason}" for reason, count in left_out.items())
         raise UsageError(
-            f"{len(keys)} labelled items have a verdict of both judges; a threshold needs at least "
-            f"{FEWEST_ITEMS}"
+            f"{len(keys)} labelled items have a verdict of both judges{others}; a threshold needs "
+            f"at least {FEWEST_ITEMS}"
         )
     verdicts = [first[key] for key in keys]
     losses = np.array([[_loss(first[key]), _loss(second[key])] for key in keys])
@@ -126,20 +134,25 @@ def fit_cascade(
         float(asked.mean()),
         float(losses[:, 0].mean()),
         float(losses[:, 1].mean()),
+        tuple(signals),
+        left_out,
     )
 
 
-def _labelled(results: Iterable[Result]) -> Mapping[tuple[Any, ...], Result]:
-    """Return the results with a verdict and a label, by item, aspect and repeat."""
-    return {
-        _without_protocol(result.key): result
-        for result in results
-        if result.status == "ok" and result.human is not None and result.human != "tie"
-    }
+def _by_item(results: Iterable[Result]) -> dict[tuple[Any, ...], Result]:
+    """Return the results by item, aspect and repeat."""
+    return {(result.item, result.aspect, result.repeat): result for result in results}
 
 
-def _without_protocol(key: Key) -> tuple[Any, ...]:
-    return key.item, key.aspect, key.repeat
+def _unusable(cheap: Result | None, expensive: Result | None) -> str | None:
+    """Return why no threshold can be learned from an item, or None if it is of use."""
+    if cheap is None or expensive is None:
+        return "judged by one judge alone"
+    if cheap.status != "ok" or expensive.status != "ok":
+        return "without a verdict"
+    if cheap.human is None:
+        return "without a label"
+    return "with a human tie" if cheap.human == "tie" else None
 
 
 def _loss(result: Result) -> float:

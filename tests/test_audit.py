@@ -8,7 +8,7 @@ import pytest
 from jurygraph.eval import evaluate
 from jurygraph.eval.experiments.run_audit import Audit, plan_audit
 from jurygraph.eval.results.config import RunConfig
-from jurygraph.eval.review.audit_labels import FILE, SECOND, read_audit
+from jurygraph.eval.review.audit_labels import FILE, SECOND, agreement_of_labellers, read_audit
 from jurygraph.eval.run.calls.call_pipeline import RunContext
 from jurygraph.eval.statistics.chance_corrected import krippendorff_alpha
 from jurygraph.graphs import audit
@@ -267,6 +267,13 @@ def test_two_labellers_are_compared_on_the_turns_of_both(tmp_path: Path, command
         [(one["kind"], other["kind"]) for one, other in zip(first, second, strict=True)], "nominal"
     )
     assert labels["kind"].alpha.value == expected.alpha.value
+    assert labels["kind"].one_alone == 0
+    records = read_audit(run)
+    (of_one,) = [row for row in agreement_of_labellers(records[1:], records) if row.label == "kind"]
+    assert (of_one.n, of_one.one_alone) == (
+        len(same) - len(records[0]["labels"]),
+        len(records[0]["labels"]),
+    )
     assert command("report", str(run), "--table", "audit", "--resamples", "20") == 0
     assert "Agreement of two labellers on run" in " ".join(command.printed.split())
 

@@ -60,12 +60,14 @@ class LabelAgreement:
     Attributes:
         label: the label.
         n: the number of turns that both labelled.
+        one_alone: the number of turns that only one of them gave this label.
         same: the share of turns with the same label.
         alpha: Krippendorff's alpha (nominal): 0 is chance, 1 is full agreement.
     """
 
     label: Annotated[str, text_column("label")]
     n: Annotated[int, Column("turns")]
+    one_alone: Annotated[int, Column("labelled by one alone")]
     same: Annotated[Statistic, share_column("same")]
     alpha: Annotated[Statistic, Column("alpha")]
 
@@ -161,27 +163,33 @@ def agreement_of_labellers(
         first, second: their records (``read_audit``).
         how: the settings of the intervals, which treat all turns on one item as one cluster.
     """
-    others = {
-        (record["key"], label["turn"]): label for record in second for label in record["labels"]
-    }
-    both = [
-        (record["item"], label, other)
-        for record in first
-        for label in record["labels"]
-        if (other := others.get((record["key"], label["turn"]))) is not None
-    ]
+    mine, theirs = (
+        {
+            (record["key"], label["turn"]): (record["item"], label)
+            for record in records
+            for label in record["labels"]
+        }
+        for records in (first, second)
+    )
     found = []
     for name in ("kind", "behaviour", "answers"):
+        one, other = (
+            {
+                turn: (item, label[name])
+                for turn, (item, label) in labels.items()
+                if label.get(name) is not None
+            }
+            for labels in (mine, theirs)
+        )
         pairs = [
-            (item, mine[name], theirs[name])
-            for item, mine, theirs in both
-            if mine.get(name) is not None and theirs.get(name) is not None
+            (item, label, other[turn][1]) for turn, (item, label) in one.items() if turn in other
         ]
         if pairs:
             items, *values = zip(*pairs, strict=True)
             units = [*zip(*values, strict=True)]
-            same = np.array([one == other for one, other in units], dtype=bool)
+            same = np.array([label == second_label for label, second_label in units], dtype=bool)
             alpha = krippendorff_alpha(units, "nominal", items, how).alpha
             shares = share_of_rows(same, number_clusters([*items]), how)
-            found.append(LabelAgreement(name, len(pairs), shares, alpha))
+            one_alone = len(one.keys() ^ other.keys())
+            found.append(LabelAgreement(name, len(pairs), one_alone, shares, alpha))
     return tuple(found)

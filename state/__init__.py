@@ -9,7 +9,9 @@ from .aspects import Aspect as Aspect
 from .aspects import find_aspect as find_aspect
 from .errors import DataError as DataError
 from .errors import InputError as InputError
+from .errors import JudgeTimeoutError as JudgeTimeoutError
 from .errors import JurygraphError as JurygraphError
+from .errors import LimitError as LimitError
 from .errors import ModelCallError as ModelCallError
 from .errors import ReplyError as ReplyError
 from .errors import StoppedError as StoppedError

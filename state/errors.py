@@ -10,7 +10,9 @@
     │   ├── ContextOverflowError ... because the prompt exceeds the model's context
     │   └── TransientCallError   ... or that may succeed later
     └── StoppedError         nobody: the run was asked to end before this call
-        └── RunTimeoutError  ... or took longer than a server's operator allows
+        ├── RunTimeoutError  ... or took longer than a server's operator allows
+        └── LimitError       ... or a judge has reached a limit of its owner
+            └── JudgeTimeoutError ... on the time of one judgement
 
 They are also ``ValueError`` or ``RuntimeError``, because servers only pass on the messages of
 built-in errors. Errors that may succeed later are also ``ConnectionError``, which LangGraph's
@@ -222,3 +224,11 @@ class StoppedError(JurygraphError, RuntimeError):
 
 class RunTimeoutError(StoppedError, TimeoutError):
     """A run on a server took longer than its operator allows."""
+
+
+class LimitError(StoppedError):
+    """A judge has reached a limit that ``create_judge`` was given, so there is no verdict."""
+
+
+class JudgeTimeoutError(LimitError, TimeoutError):
+    """A judgement took longer than its ``timeout``."""

@@ -82,8 +82,9 @@ SURFACE = {
     ),
     "jurygraph.state": (
         "ASPECTS Aspect CompareTask DataError DebateSettings InputError JudgeInput JudgeOutput JudgeState "
-        "JurygraphError ModelCallError ModelSpec MultiagentSettings ReplyError Score ScoreTask Settings StopReason "
-        "StoppedError Task TaskKind Turn Usage UsageError Verdict Winner find_aspect parse_task"
+        "JudgeTimeoutError JurygraphError LimitError ModelCallError ModelSpec MultiagentSettings ReplyError Score "
+        "ScoreTask Settings StopReason StoppedError Task TaskKind Turn Usage UsageError Verdict Winner "
+        "find_aspect parse_task"
     ),
 }
 

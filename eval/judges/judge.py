@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Unpack, cast
 from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
+from langgraph.graph import StateGraph
+from langgraph.graph.state import CompiledStateGraph
 from langgraph.pregel.protocol import PregelProtocol
 from pydantic import BaseModel, ValidationError
 
@@ -29,6 +31,7 @@ from ...state.tasks import CompareTask, ScoreTask, parse_task
 from ...state.verdict import Verdict
 from ..datasets.aspect_choice import aspect_from_file
 from . import judge_options as of
+from .judge_calls import JudgeCalls, JudgeLimits, JudgeUsage
 from .judge_inputs import TaskMaker
 from .judge_tools import NodeKeys, agent_of, node_of, tool_of
 from .peer_prompts import PeerPrompt, named_choices, read_examples, read_prompt, scale_of
@@ -65,6 +68,7 @@ class Judge:
         key: str,
         normalize: bool = False,
         schema: OutputFields | None = None,
+        calls: JudgeCalls | None = None,
     ) -> None:
         self.graph = graph
         self.name = name_of(graph)
@@ -72,6 +76,7 @@ class Judge:
         self._tasks = tasks
         self._normalize = normalize
         self._schema = schema
+        self._calls = calls or JudgeCalls(JudgeLimits())
         # A call of an evaluator has no thread, which a graph compiled with a checkpointer would
         # require.
         self._without_threads = compiled(self.name, graph)
@@ -108,6 +113,7 @@ class Judge:
                 cannot be shown; or the graph gives no verdict.
             ReplyError: the model's reply cannot be read, so there is no score.
             ModelCallError: the provider refused the call, or all retries failed.
+            LimitError: a limit of ``create_judge`` is reached.
         """
         given = {
             **named,
@@ -116,8 +122,10 @@ class Judge:
             "reference_outputs": reference_outputs,
         }
         given |= {"context": context, "attachments": attachments}
-        with self._judging(given, runs) as (task, shown):
-            feedback = self.feedback(self._without_threads.invoke(task), runs)
+        with self._judging(given, runs) as (task, shown), self.judging() as concluded:
+            outcome = self._without_threads.invoke(task)
+            feedback = self.feedback(outcome, runs)
+            concluded(outcome)
             # With an output schema, the result has the schema's type.
             return self._shaped(feedback, shown)  # type: ignore[no-any-return]
 
@@ -140,8 +148,10 @@ class Judge:
             "reference_outputs": reference_outputs,
         }
         given |= {"context": context, "attachments": attachments}
-        with self._judging(given, runs) as (task, shown):
-            feedback = self.feedback(await self._without_threads.ainvoke(task), runs)
+        with self._judging(given, runs) as (task, shown), self.judging() as concluded:
+            outcome = await self._without_threads.ainvoke(task)
+            feedback = self.feedback(outcome, runs)
+            concluded(outcome)
             return self._shaped(feedback, shown)  # type: ignore[no-any-return]
 
     def as_tool(self, name: str | None = None, description: str | None = None) -> BaseTool:
@@ -158,7 +168,8 @@ class Judge:
         """
         named = name or re.sub(r"[^a-zA-Z0-9_-]+", "_", f"judge_{self.key}")[:64]
         # A tool's arguments are the task's own fields, so no mapping is needed.
-        plain = Judge(self.graph, replace(self._tasks, mapping={}), self.key)
+        tasks = replace(self._tasks, mapping={})
+        plain = Judge(self.graph, tasks, self.key, calls=self._calls)
         return tool_of(self._tasks, plain, plain.acall, named, description)
 
     def as_agent(self, name: str = "judge", then: str | None = None) -> Compiled:
@@ -179,7 +190,7 @@ class Judge:
         >>> agent.invoke({"messages": said})["messages"][-1].name
         'judge'
         """
-        return agent_of(self.graph, self._tasks, name, then)
+        return agent_of(self, self._tasks, name, then)
 
     def node(
         self, state: type[Any] | None = None, /, **keys: Unpack[NodeKeys]
@@ -208,7 +219,7 @@ class Judge:
         >>> 1 <= graph.invoke({"article": "It rained.", "draft": "It rained."})["grade"] <= 5
         True
         """
-        return node_of(self.graph, self._tasks, self.feedback, state, keys)
+        return node_of(self, self._tasks, self.feedback, state, keys)
 
     def evaluate(self, data: Data | SeveralData, **options: Unpack[RunOptions]) -> Evaluation:
         """Judge a dataset; data, options and errors are those of ``jurygraph.eval.evaluate``.
@@ -224,6 +235,13 @@ class Judge:
         # A run imports much that a single verdict does not need, such as the journal's database.
         from ..run.evaluate import aevaluate
 
+        if limits := self._calls.limits.given:
+            known = {"cache": "journal", "timeout": "timeout, for one request"}
+            named = ", ".join(known.get(name, name) for name in limits)
+            raise UsageError(
+                f"{next(iter(limits))}: a run has its own limits; create the judge without, and "
+                f"give the run {named}"
+            )
         if self._tasks.criteria is not None:
             raise UsageError(
                 "criteria: the items of a dataset have their own; create the judge without"
@@ -237,6 +255,28 @@ class Judge:
             # Aspects that the caller names for this run take precedence over the judge's own.
             options = {"aspects": [self._tasks.aspect], **options}
         return await aevaluate({self.name: self.graph}, data, **options)
+
+    @property
+    def usage(self) -> JudgeUsage:
+        """The usage of all judgements so far, also as a tool, a node, an agent or a gate.
+
+        Calls of ``judge.graph`` and of ``judge.evaluate`` are not included. Nor are those that a
+        graph of your own or a remote graph makes itself.
+        """
+        return self._calls.usage
+
+    def close(self) -> None:
+        """Close the cache of the judge, if it has one; the next judgement opens it again."""
+        self._calls.close()
+
+    @contextmanager
+    def judging(self) -> Iterator[Callable[[Any], None]]:
+        """Make a judgement inside: its model calls are counted and limited.
+
+        Yields a function for the graph's output. Wrappers use this for a judge inside them.
+        """
+        with self._calls.judgement():
+            yield lambda _outcome: None
 
     def task(self, **given: Any) -> ScoreTask | CompareTask:
         """Return the task that a call with these arguments judges."""
@@ -346,6 +386,10 @@ def create_judge(
     key: str | None = None,
     normalize: bool = False,
     output_schema: Any = None,
+    max_cost: float | None = None,
+    max_calls: int | None = None,
+    timeout: float | None = None,
+    cache: str | Path | None = None,
     **options: Any,
 ) -> Judge:
     """Create a judge that rates an output, or that compares two outputs.
@@ -367,6 +411,13 @@ def create_judge(
             1 if the first output wins, 0 if the second does, 0.5 for a tie.
         output_schema: a ``TypedDict``, a pydantic class or a JSON schema with the fields that a
             call returns: ``score``, ``reasoning``, ``comment``, ``key`` or ``metadata``.
+        max_cost: the most US dollars that all judgements together may cost. A request that would
+            exceed it is not made.
+        max_calls: the most requests that all judgements together may make; failed requests count.
+        timeout: the most seconds that one judgement may wait for its models.
+        cache: a file, or ``postgresql://...``, where replies are stored. The same call is then not
+            paid for twice, also by other processes. A judgement with stored replies is repeated for
+            free.
         **options: settings of the protocol by name, such as ``n=2``; also
             ``model="openai:gpt-4o-mini"`` or ``models``. A graph already has its own settings. For
             a prompt of another library: ``prompt`` with its places (``{inputs}``, ``{outputs}``,
@@ -378,10 +429,10 @@ def create_judge(
         UsageError: an unknown protocol, aspect, setting or field, or a protocol that does not
             support this.
 
-    >>> judge = create_judge("debate", aspect="consistency", n=2)
+    >>> judge = create_judge("debate", aspect="consistency", n=2, max_calls=100)
     >>> feedback = judge(inputs="It rained all day.", outputs="It rained.")
-    >>> feedback["key"], 1 <= feedback["score"] <= 5
-    ('consistency', True)
+    >>> feedback["key"], 1 <= feedback["score"] <= 5, judge.usage.calls <= 100
+    ('consistency', True, True)
     >>> judge = create_judge(prompt="Is {outputs} a polite answer to {inputs}?", choices=[0, 1])
     >>> judge(inputs="How are you?", outputs="Fine, thank you.")["score"] in (0, 1)
     True
@@ -407,7 +458,23 @@ def create_judge(
     variables = () if asked.prompt is None else asked.prompt.variables
     tasks = TaskMaker(rated, criteria, variable_mapping or {}, ignore, named, variables)
     schema = None if output_schema is None else OutputFields.of(output_schema)
-    return Judge(graph, tasks, key or (rated.name if rated else "preference"), normalize, schema)
+    limits = JudgeLimits(max_cost, max_calls, timeout, cache)
+    if limits.given and not isinstance(graph, StateGraph | CompiledStateGraph):
+        raise UsageError(
+            f"{next(iter(limits.given))}: {name_of(graph)} runs elsewhere, so its calls cannot be "
+            "limited or stored here"
+        )
+    named_key = key or (rated.name if rated else "preference")
+    return Judge(graph, tasks, named_key, normalize, schema, _calls_within(limits))
+
+
+def _calls_within(limits: JudgeLimits) -> JudgeCalls:
+    if not limits.needs_pipeline:
+        return JudgeCalls(limits)
+    # It imports the journal's database, which other judges do not need.
+    from .judge_pipeline import limited_pipeline
+
+    return JudgeCalls(limits, limited_pipeline(limits))
 
 
 @of.checked_by_protocol

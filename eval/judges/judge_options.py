@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal, Protocol, TypedDict, TypeVar, Unpack, overload
 
@@ -26,6 +27,10 @@ class JudgeOptions(TypedDict, total=False):
     feedback_key: str | None
     normalize: bool
     output_schema: Any
+    max_cost: float | None
+    max_calls: int | None
+    timeout: float | None
+    cache: str | Path | None
     prompt: str
     system: str | None
     choices: Sequence[float] | Mapping[str, float] | None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import re
 from collections import defaultdict
@@ -10,17 +9,17 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 from ...nodes.common.sync_bridge import run_blocking
-from ...nodes.models.call import Call, Reply, Send
-from ...nodes.models.send import CallMiddleware, answering_calls
+from ...nodes.models.send import answering_calls
+from ...state.errors import UsageError
 from ...state.redaction import spelled_out
 from ...state.transcript import Turn
 from ..journal.call_journal import Journal
 from ..results.config import RunConfig
 from ..run.calls.call_pipeline import LivePipeline, RunContext
 from .judge import Feedback, Judge, create_judge
+from .judge_pipeline import OwnPipeline, open_journal
 
 
 class Judged(dict[str, Any]):
@@ -80,18 +79,21 @@ class JudgeSession:
         self._folder = folder
         self._model = model
         self._judged: defaultdict[str, list[tuple[Judged, dict[str, Any]]]] = defaultdict(list)
-        run_blocking(self._open(journal, context))
 
-    async def _open(self, journal: str | Path, context: RunContext) -> None:
-        # With its own id, each process can have the journal open at the same time as others.
-        self._journal = await Journal.open(
-            journal, run=uuid4().hex, shared=True, waits=self.counts.waits
-        )
-        self._pipeline = LivePipeline(self._journal, context)
-        self._calls = _OnOneLoop(self._pipeline)
+        async def make(context: RunContext) -> tuple[Journal, LivePipeline]:
+            opened = await open_journal(journal, context)
+            return opened, LivePipeline(opened, context)
+
+        self._calls = OwnPipeline(context, make)
+        run_blocking(self._calls.open())
 
     def __call__(self, protocol: Any, **options: Any) -> SessionJudge:
         """Make a judge; arguments and errors are those of ``create_judge``."""
+        if own := options.keys() & {"max_cost", "max_calls", "cache"}:
+            raise UsageError(
+                f"{sorted(own)[0]}: a judge of a test session uses the session's journal and "
+                "budget; leave it out"
+            )
         if self._model and isinstance(protocol, str) and not options.keys() & {"model", "models"}:
             options["model"] = self._model
         return SessionJudge(create_judge(protocol, **options), self)
@@ -145,26 +147,5 @@ class JudgeSession:
 
     def close(self) -> None:
         """Finish pending writes, and close the journal."""
-        run_blocking(self._close())
-
-    async def _close(self) -> None:
         # The tests have ended, so nothing waits for a call in progress.
-        await self._pipeline.drain(0)
-        await self._pipeline.finish()
-        await self._journal.close()
-
-
-class _OnOneLoop(CallMiddleware):
-    """Answers calls on the event loop that opened the journal, from any loop."""
-
-    def __init__(self, pipeline: LivePipeline) -> None:
-        self._pipeline = pipeline
-        self._loop = asyncio.get_running_loop()
-
-    async def __call__(self, call: Call, send: Send) -> Reply:
-        answer = asyncio.run_coroutine_threadsafe(self._pipeline(call, send), self._loop)
-        return await asyncio.wrap_future(answer)
-
-    def invalidate(self, calls: Sequence[Call]) -> None:
-        """Make the next session repeat these calls."""
-        self._loop.call_soon_threadsafe(self._pipeline.invalidate, calls)
+        run_blocking(self._calls.close())

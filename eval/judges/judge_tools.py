@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Hashable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
-from typing import Annotated, Any, NotRequired, TypedDict, cast, get_type_hints
+from typing import Annotated, Any, NotRequired, Protocol, TypedDict, cast, get_type_hints
 
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from langgraph.graph import END, START, MessagesState, StateGraph
+from langgraph.pregel.protocol import PregelProtocol
 from langgraph.types import Command
 from pydantic import Field, create_model
 
 from ...graphs.engine.given_graphs import compiled
 from ...graphs.engine.nested import Compiled, JudgeSlot, nested_judge_node
-from ...graphs.engine.registry import AnyGraph
 from ...nodes.replies.json_fields import whole_object
 from ...state.checked import Checked, did_you_mean, field_docstrings, listed
 from ...state.conversations import before_last_answers, read_conversation
 from ...state.errors import ReplyError, UsageError
 from ...state.graph_state import Outcome
 from ...state.media import Media
-from ...state.tasks import CompareTask, ScoreTask
+from ...state.tasks import CompareTask, Rubric, ScoreTask
 from .judge_inputs import TaskMaker
 
 LONGEST_EXPLANATION = 1000
@@ -123,7 +123,21 @@ class JudgeAgentState(JudgeAgentOutput):
     task: NotRequired[dict[str, Any] | None]
 
 
-def agent_of(graph: AnyGraph, tasks: TaskMaker, name: str, then: str | None) -> Compiled:
+class Judging(Protocol):
+    """A judge whose calls are counted and limited."""
+
+    graph: PregelProtocol[Any, Any, Any, Any]
+
+    def judging(self) -> AbstractContextManager[Callable[[Any], None]]:
+        """Make a judgement inside."""
+
+
+def slot_for(judge: Judging, rubric: Rubric | None) -> JudgeSlot:
+    """Return the slot of a judge inside another graph."""
+    return JudgeSlot(compiled("judge", judge.graph), rubric, judge.judging)
+
+
+def agent_of(judge: Judging, tasks: TaskMaker, name: str, then: str | None) -> Compiled:
     """Make an agent of a judge; see ``Judge.as_agent``."""
     # The task comes from messages, not from the arguments that a mapping refers to.
     tasks = replace(tasks, mapping={})
@@ -164,7 +178,7 @@ def agent_of(graph: AnyGraph, tasks: TaskMaker, name: str, then: str | None) -> 
 
     builder = StateGraph(JudgeAgentState, output_schema=JudgeAgentOutput)
     builder.add_node("read", read)
-    slot = JudgeSlot(compiled("judge", graph), tasks.rubric)
+    slot = slot_for(judge, tasks.rubric)
     asked = nested_judge_node(slot, lambda state: {"task": state["task"]}, judged, once=True)
     builder.add_node("judge", asked)
     builder.add_edge(START, "read")
@@ -198,7 +212,7 @@ class NodeKeys(TypedDict, total=False):
 
 
 def node_of(
-    graph: AnyGraph, tasks: TaskMaker, feedback_of: Ask, state: Any, keys: NodeKeys
+    judge: Judging, tasks: TaskMaker, feedback_of: Ask, state: Any, keys: NodeKeys
 ) -> Runnable[Any, Any]:
     """Return a judge as a node; see ``Judge.node``.
 
@@ -246,6 +260,4 @@ def node_of(
         }
         return {key: known[name] for name, key in put.items()}
 
-    return nested_judge_node(
-        JudgeSlot(compiled("judge", graph), tasks.rubric), before, after, once=True
-    )
+    return nested_judge_node(slot_for(judge, tasks.rubric), before, after, once=True)

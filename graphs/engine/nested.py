@@ -8,7 +8,7 @@ A graph that runs elsewhere, such as LangGraph's ``RemoteGraph``, is called in t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from types import ModuleType
 from typing import Any
 
@@ -35,6 +35,14 @@ from .registry import Given, built, judge_of
 Compiled = CompiledStateGraph[Any, Any, Any, Any]
 
 
+Judging = Callable[[], AbstractContextManager[Callable[[Any], None]]]
+
+
+@contextmanager
+def _uncounted() -> Iterator[Callable[[Any], None]]:
+    yield lambda _outcome: None
+
+
 class JudgeSlot:
     """A judge inside a wrapper that no run's context exchanges.
 
@@ -45,11 +53,15 @@ class JudgeSlot:
         graph: its graph as drawn.
         rubric: the rubric that the wrapper's user chose; None for the rubric of the tasks or the
             caller.
+        judging: a context for one judgement of a judge from ``create_judge``, whose model calls are
+            counted and limited; it yields a function for the graph's output.
         context_schema: the context schema of the graph; a graph elsewhere takes any settings and
             checks them there.
     """
 
-    def __init__(self, judge: Given, rubric: Rubric | None = None) -> None:
+    def __init__(
+        self, judge: Given, rubric: Rubric | None = None, judging: Judging | None = None
+    ) -> None:
         """Resolve the judge.
 
         Raises:
@@ -68,6 +80,8 @@ class JudgeSlot:
         here = compiled if isinstance(compiled, CompiledStateGraph) else None
         self.graph: Compiled | RemoteJudge = RemoteJudge(compiled) if here is None else here
         self.rubric = rubric
+        own: Judging | None = getattr(judge, "judging", None)
+        self.judging: Judging = judging or own or _uncounted
         schema = SettingsElsewhere if here is None else here.builder.context_schema
         self.context_schema: type[Any] | None = schema
 
@@ -100,7 +114,10 @@ def nested_judge_node(
 
     @contextmanager
     def asked(drawn: Compiled | RemoteJudge, state: Any, config: RunnableConfig) -> Iterator[Any]:
-        """Yield the graph to run, its input and arguments, and stream its turns with marks."""
+        """Yield the graph to run, its input and arguments, and a function for its output.
+
+        Its turns are streamed with marks.
+        """
         other, context = slot.choose(context_of_run())
         chosen = other or drawn
         marks = metadata(state, config.get("metadata") or {}) if metadata else {}
@@ -108,18 +125,23 @@ def nested_judge_node(
         # A graph that runs elsewhere decides itself whether a context is for it.
         if not isinstance(chosen, RemoteJudge):
             arguments["context"] = context
-        with forwarded(lambda turn: mark(state, turn), once), rubric_of_user(slot.rubric):
-            yield chosen, before(state), arguments
+        given = before(state)
+        marked = forwarded(lambda turn: mark(state, turn), once)
+        with marked, rubric_of_user(slot.rubric), slot.judging() as concluded:
+            yield chosen, given, arguments, concluded
 
     def judge(state: Any, config: RunnableConfig) -> Any:
-        with SideBySide(get_runtime()), asked(graph, state, config) as (chosen, given, arguments):
+        with SideBySide(get_runtime()), asked(graph, state, config) as asking:
+            chosen, given, arguments, concluded = asking
             outcome = chosen.invoke(given, **arguments)
+            concluded(outcome)
         return after(state, outcome)
 
     async def ajudge(state: Any, config: RunnableConfig) -> Any:
         async with SideBySide(get_runtime()):
-            with asked(graph, state, config) as (chosen, given, arguments):
+            with asked(graph, state, config) as (chosen, given, arguments, concluded):
                 outcome = await chosen.ainvoke(given, **arguments)
+                concluded(outcome)
         return after(state, outcome)
 
     return RunnableLambda(judge, ajudge)

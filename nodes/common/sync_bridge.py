@@ -40,7 +40,7 @@ def run_blocking(work: Coroutine[Any, Any, T]) -> T:
     >>> run_blocking(answer())
     42
     """
-    loop = _background_loop()
+    loop = background_loop()
     running = None
     with suppress(RuntimeError):  # no loop runs
         running = asyncio.get_running_loop()
@@ -67,8 +67,17 @@ async def _end_of(work: Coroutine[Any, Any, Any]) -> None:
         await asyncio.wait(tasks)
 
 
+async def on_background_loop(work: Coroutine[Any, Any, T]) -> T:
+    """Await a coroutine that runs on the loop of ``run_blocking``, from any event loop.
+
+    The caller's context variables apply inside. If the caller is cancelled, so is the work.
+    """
+    return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, background_loop()))
+
+
 @lru_cache(maxsize=1)
-def _background_loop() -> asyncio.AbstractEventLoop:
+def background_loop() -> asyncio.AbstractEventLoop:
+    """Return the event loop in a background thread that the whole process uses."""
     loop = asyncio.new_event_loop()
     threading.Thread(target=loop.run_forever, name="jurygraph", daemon=True).start()
     return loop

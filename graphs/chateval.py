@@ -17,6 +17,9 @@ By default, a comparison runs in both orders of the answers at once, each with i
 Each referee then votes by its averages over both orders. With ``roles=auto``, a planner first
 writes personas that fit the question.
 
+A referee whose call fails in the last turn is missing from the vote, which needs a quorum. In an
+earlier turn, it is silent, and is asked again in the next one.
+
 Stop reason: ``complete`` after T turns, or ``decided``: with ``stop="decided"``, the last turn of a
 comparison ends when no outstanding referee can change the winner.
 
@@ -48,14 +51,16 @@ from ..nodes.summarizer import summarizer
 from ..state.aggregation import majority_vote
 from ..state.citations import CHATEVAL
 from ..state.graph_state import JudgeState, Outcome
+from ..state.panels import votes_needed
 from ..state.protocols import CallRange, CallsByRole, Can, Protocol, Replay, exactly
 from ..state.settings import ChatEvalSettings
 from ..state.settings.protocol_settings import AUTO
 from ..state.tasks import TaskKind
-from ..state.transcript import Score, Turn
+from ..state.transcript import Score
 from ..state.verdict import StopReason, Verdict
 from .engine.base import FanOut, ProtocolGraph, each
 from .engine.options import Bound, ChatEvalOptions
+from .engine.panel import Panel
 from .wrappers.calibrated import weigh_orders
 
 
@@ -64,7 +69,8 @@ def calls(settings: ChatEvalSettings, kind: TaskKind, _can: Can) -> CallsByRole:
     summarized = settings.turns if settings.summarize_last else settings.turns - 1
     everybody = settings.referees * settings.turns
     # More than half of the referees decide in the last turn.
-    fewest = everybody - (settings.referees - 1) // 2
+    voters = max(settings.referees // 2 + 1, votes_needed(settings.quorum, settings.referees))
+    fewest = everybody - settings.referees + voters
     may_end = kind == "compare" and "decided" in settings.stop
     discussion = {
         "referee": CallRange(fewest if may_end else everybody, everybody),
@@ -112,9 +118,13 @@ protocol = Protocol(
 )
 
 
-def turns_of(state: JudgeState, role: str) -> list[Turn]:
-    """Return a role's turns in one order of the answers; both orders always have equally many."""
-    return [turn for turn in turns_in_order(state, 1) if turn["role"] == role]
+def times_spoken(state: JudgeState, role: str) -> int:
+    """Return how often a role spoke in one order of the answers, which is the same in both orders.
+
+    A failed turn and that of its replacement count as one.
+    """
+    turns = turns_in_order(state, 1)
+    return len({(turn["agent"], turn["round"]) for turn in turns if turn["role"] == role})
 
 
 def next_referees(state: JudgeState, settings: ChatEvalSettings) -> Sequence[str]:
@@ -122,7 +132,7 @@ def next_referees(state: JudgeState, settings: ChatEvalSettings) -> Sequence[str
     everybody = referees(state, settings)
     if settings.strategy != "one_by_one":
         return everybody
-    return [everybody[len(turns_of(state, "referee")) % len(everybody)]]
+    return [everybody[times_spoken(state, "referee") % len(everybody)]]
 
 
 async def next_speakers(
@@ -134,11 +144,11 @@ async def next_speakers(
 
 def what_follows(state: JudgeState, settings: ChatEvalSettings) -> str:
     """Return the next step: more referees, a summary of the turn, or the end of the discussion."""
-    turns, spoken = divmod(len(turns_of(state, "referee")), len(state["details"]["roles"]))
+    turns, spoken = divmod(times_spoken(state, "referee"), len(state["details"]["roles"]))
     if settings.strategy == "summarizer" and not spoken:
         # No referee would read a summary of the last turn.
         wanted = turns if turns < settings.turns or settings.summarize_last else turns - 1
-        if len(turns_of(state, "summarizer")) < wanted:
+        if times_spoken(state, "summarizer") < wanted:
             return "summary"
     if turns >= settings.turns:
         return "complete"
@@ -147,17 +157,17 @@ def what_follows(state: JudgeState, settings: ChatEvalSettings) -> str:
 
 def is_decided(state: JudgeState, settings: ChatEvalSettings) -> bool:
     """Return whether no referee that has yet to speak in the last turn can change the winner."""
-    everybody = referees(state, settings)
     orders = [turns_in_order(state, order) for order in state["orders"]]
     last = [[turn for turn in turns if turn["round"] == settings.turns] for turns in orders]
     votes: Mapping[str, Score] = (
         scores_over_orders(last[0], last[1]) if len(last) > 1 else last_scores(last[0])
     )
     form = score_schema(task_of(state))
-    outstanding = [name for name in everybody if name not in votes]
     scale = (form.low, form.high)
     is_compared = state["task"]["kind"] == "compare"
-    return is_compared and panel_is_decided(votes, outstanding, scale, "majority")
+    has_quorum = len(votes) >= votes_needed(settings.quorum, len(referees(state, settings)))
+    outstanding = not_asked(state, settings)
+    return is_compared and has_quorum and panel_is_decided(votes, outstanding, scale, "majority")
 
 
 def not_asked(state: JudgeState, settings: ChatEvalSettings) -> list[str]:
@@ -222,7 +232,12 @@ def build(
     graph.begin(roles_of_referees)
     graph.agent("planner", casting, then="next_speakers")
     graph.agent("next_speakers", next_speakers)
-    graph.agents("referee", referee, then="next_speakers")
+    panel = Panel[ChatEvalSettings](
+        quorum=lambda settings: settings.quorum,
+        members=referees,
+        voting_round=lambda settings: settings.turns,
+    )
+    graph.agents("referee", referee, then="next_speakers", quorum=panel)
     graph.agents("summarizer", summarizer, then="next_speakers")
     graph.end(stop_reason, decide, weigh_votes)
     graph.route(

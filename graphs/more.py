@@ -11,6 +11,9 @@ The setting ``aggregate`` decides on the judge's input: one defence per team, me
 score of each team decides without a further judge. The totals of the last round count, 6 to 120 per
 side. The higher one wins.
 
+An advocate whose call fails is silent. Each round needs a quorum of the advocates, and at least one
+for each answer.
+
 Stop reason: always ``complete``; the number of rounds is fixed.
 
 Model calls with k advocates per side: 2k + 3 in one round (``llm``), 2k + 1 (``concat``), 4k
@@ -33,16 +36,24 @@ from ..nodes.courtroom_judge import (
 )
 from ..nodes.runtime.agent_runtime import AgentRuntime
 from ..nodes.runtime.bound_judge import Models
-from ..nodes.runtime.courtroom import SIDES, best_rulings, total_of, turns_of_round
+from ..nodes.runtime.courtroom import (
+    SIDES,
+    best_rulings,
+    side_of_agent,
+    total_of,
+    turns_of_round,
+)
 from ..nodes.runtime.verdicts import Decision, scores_of_roles
 from ..state.citations import COURTROOM
 from ..state.graph_state import JudgeState
+from ..state.panels import without_failed
 from ..state.protocols import CallsByRole, Can, Protocol, Replay, exactly
 from ..state.settings import MoreSettings
 from ..state.tasks import TaskKind
 from ..state.transcript import Score
 from .engine.base import ProtocolGraph, each
 from .engine.options import Bound, MoreOptions
+from .engine.panel import Panel
 
 
 def calls(settings: MoreSettings, _kind: TaskKind, _can: Can) -> CallsByRole:
@@ -107,11 +118,18 @@ def advocates_due(state: JudgeState, settings: MoreSettings) -> list[str]:
     return [f"advocate_{side}_{number}" for side in SIDES for number in due]
 
 
-def defence_judges(_state: JudgeState, settings: MoreSettings) -> list[str]:
+def advocates(_state: JudgeState, settings: MoreSettings) -> list[str]:
+    """Return the names of all advocates."""
+    numbers = range(1, settings.advocates + 1)
+    return [f"advocate_{side}_{number}" for side in SIDES for number in numbers]
+
+
+def defence_judges(state: JudgeState, settings: MoreSettings) -> list[str]:
     """Return one judge per defence: ``judge_1_2`` for the defence of ``advocate_1_2``."""
-    return [
-        f"judge_{side}_{number}" for side in SIDES for number in range(1, settings.advocates + 1)
-    ]
+    defences = without_failed(turns_of_round(state, "advocate", state["round"]))
+    heard = {turn["agent"] for turn in defences}
+    everybody = advocates(state, settings)
+    return [name.replace("advocate", "judge", 1) for name in everybody if name in heard]
 
 
 async def teams(state: JudgeState, _runtime: AgentRuntime[MoreSettings]) -> dict[str, Any]:
@@ -158,7 +176,10 @@ def build(
     graph = ProtocolGraph(protocol, MoreSettings, settings, models, fields, scores_by_round)
     graph.begin(then="teams")
     graph.agent("teams", teams)
-    graph.agents("advocate", advocate_of_team, then="teams")
+    panel = Panel[MoreSettings](
+        quorum=lambda settings: settings.quorum, members=advocates, side_of=side_of_agent
+    )
+    graph.agents("advocate", advocate_of_team, then="teams", quorum=panel)
     graph.agents("aggregator", aggregator, then="judge")
     graph.agents("defence_judge", defence_judge)
     graph.agent("judge", judge_of_round)

@@ -19,6 +19,8 @@ With ``stop="decided"``, the jurors vote one after the other, until their votes 
     mean_scores --jury_in_turn--> juror -> next_juror --next_vote--> juror
                                            next_juror --decided--> conclude
 
+A juror that fails has no vote. With fewer votes than the quorum, the mean totals decide.
+
 In each round, the judge gives both sides a total of 6 to 120, and feedback. The mean totals are the
 verdict's scores. The answer with more of the jury's votes wins. If the votes are equal, the answer
 with the higher mean wins. If the means are equal too, the result is a tie.
@@ -60,6 +62,7 @@ from ..state.verdict import StopReason, winner_of
 from ..state.verdict_warnings import NO_QUORUM
 from .engine.base import FanOut, ProtocolGraph, each
 from .engine.options import Bound, SamreOptions
+from .engine.panel import Panel
 
 
 def calls(settings: SamreSettings, _kind: TaskKind, _can: Can) -> CallsByRole:
@@ -369,7 +372,9 @@ def build(
     graph.agent("judge", judge_of_round)
     graph.agent("summarizer", summarizer)
     graph.agent("mean_scores", mean_scores)
-    graph.agents("juror", juror)
+    # Without the quorum, the mean scores decide.
+    jury = Panel[SamreSettings](lambda settings: settings.quorum, is_required=False)
+    graph.agents("juror", juror, quorum=jury)
     graph.agent("next_juror", next_juror)
     graph.end(stop_reason, decide)
     argue = each("advocate", advocates)
@@ -390,8 +395,8 @@ def build(
     graph.route("judge", after_judge, {**again, **over})
     graph.route("summarizer", begin, {"begin_round": argue})
     vote = each("juror", lambda state, settings: unasked_jurors(state, settings)[:1])
-    jury: dict[str, str | FanOut] = {"jury": each("juror", jurors), "jury_in_turn": vote}
-    graph.route("mean_scores", after_mean_scores, {**jury, "no_jury": "conclude"})
+    ways: dict[str, str | FanOut] = {"jury": each("juror", jurors), "jury_in_turn": vote}
+    graph.route("mean_scores", after_mean_scores, {**ways, "no_jury": "conclude"})
     graph.route("juror", after_juror, {"heard": "conclude", "in_turn": "next_juror"})
     graph.route("next_juror", after_vote, {"next_vote": vote, "decided": "conclude"})
     return graph

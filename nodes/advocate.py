@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..state.graph_state import AgentState
+from ..state.panels import without_failed
 from ..state.settings import MoreSettings, SamreSettings
 from ..state.transcript import Turn
 from .court_summarizer import memory
@@ -74,7 +75,8 @@ async def advocate_of_team(
     settings = runtime.settings
     round = state["round"]
     side = side_of_agent(state["agent"])
-    speakers = [turn["agent"] for turn in turns_of_round(state, "advocate", round)]
+    argued = without_failed(turns_of_round(state, "advocate", round))
+    speakers = [turn["agent"] for turn in argued]
     heard = side in map(side_of_agent, speakers)
     number = int(state["agent"].rpartition("_")[2])
     lead = " and ".join(leading_criteria(number, settings.advocates)).lower()

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..state.errors import ModelCallError, ReplyError
 from ..state.graph_state import AgentState
 from ..state.settings import SamreSettings
 from .court_summarizer import memory
-from .models.send import is_refused
 from .runtime.agent_runtime import AgentRuntime
 from .runtime.courtroom import HIGHEST, LOWEST, ask_in_court
 from .runtime.output_schemas import OutputSchema, PairSchema, VoteSchema
@@ -18,9 +16,7 @@ from .runtime.output_schemas import OutputSchema, PairSchema, VoteSchema
 async def juror(state: AgentState, runtime: AgentRuntime[SamreSettings]) -> dict[str, Any]:
     """Ask one juror for its vote, or its scores.
 
-    Shown: the case and the remembered debate (all turns, or the latest summary). A vote that cannot
-    be read, or whose call the provider refuses for good, is void: its turn has the reason and no
-    value, and the item does not fail.
+    Shown: the case and the remembered debate (all turns, or the latest summary).
     """
     settings = runtime.settings
     number = int(state["agent"].rpartition("_")[2])
@@ -36,17 +32,7 @@ async def juror(state: AgentState, runtime: AgentRuntime[SamreSettings]) -> dict
         own = runtime.prompts.instruction(template, **given, background=background)
     form: OutputSchema = PairSchema(LOWEST, HIGHEST) if settings.ballot == "score" else VoteSchema()
     details = {"low": LOWEST, "high": HIGHEST, "background": background}
-    try:
-        return await ask_in_court(
-            state, runtime, state["agent"], own, memory(state), form, **details
-        )
-    except (ReplyError, ModelCallError) as error:
-        # With ``quorum=all``, a resumed graph asks a juror again whose call was refused.
-        if isinstance(error, ModelCallError) and (
-            settings.quorum == "all" or not is_refused(error)
-        ):
-            raise
-        return {"transcript": runtime.turns_without_vote(error)}
+    return await ask_in_court(state, runtime, state["agent"], own, memory(state), form, **details)
 
 
 def backgrounds_of(

@@ -57,7 +57,9 @@ async def referee(state: AgentState, runtime: AgentRuntime[ChatEvalSettings]) ->
     settings = runtime.settings
     task = task_of(state)
     speaker = await _speaker(state, runtime)
-    turn = 1 + sum(earlier["agent"] == speaker.agent for earlier in state["transcript"])
+    # A failed turn and that of its replacement are in one round.
+    rounds = {turn["round"] for turn in state["transcript"] if turn["agent"] == speaker.agent}
+    turn = 1 + len(rounds)
     # The last turn always ends with scores, because the verdict is made from them.
     last = turn == settings.turns
     scored = last or settings.score_each_turn

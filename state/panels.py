@@ -3,11 +3,14 @@
 A member whose call fails leaves a turn without a value. The turn's ``problem`` gives the reason,
 and ``fault`` a keyword. The transcript alone therefore shows the missing members, also in a
 checkpoint and in a results file.
+
+In a discussion of several rounds, a member's last turn is its vote. A member that failed in an
+earlier round only was silent in that round, and is not missing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Literal, NamedTuple, cast
 
@@ -62,7 +65,7 @@ def votes_needed(quorum: Quorum, members: int) -> int:
 
 
 def failed_turns(turns: Iterable[Turn]) -> dict[tuple[Any, ...], list[Turn]]:
-    """Return the failed turns of each agent that has not voted.
+    """Return the failed turns of each agent that has not voted, which is one whose last turn failed.
 
     A member that is asked in both orders of the answers has voted only if it answered in both,
     because a score in one order would include position bias. The latest turn of an agent in each
@@ -76,8 +79,7 @@ def failed_turns(turns: Iterable[Turn]) -> dict[tuple[Any, ...], list[Turn]]:
     """
     asked: dict[tuple[Any, ...], dict[int | None, list[Turn]]] = {}
     for turn in turns:
-        agent = (turn["agent"], turn.get("repeat"), turn.get("stage"))
-        asked.setdefault(agent, {}).setdefault(turn.get("order"), []).append(turn)
+        asked.setdefault(_agent_of(turn), {}).setdefault(turn.get("order"), []).append(turn)
     failed: dict[tuple[Any, ...], list[Turn]] = {}
     for agent, orders in asked.items():
         last = [of_order[-1] for of_order in orders.values()]
@@ -91,39 +93,78 @@ def failed_turns(turns: Iterable[Turn]) -> dict[tuple[Any, ...], list[Turn]]:
 def _last_problems(turns: Sequence[Turn]) -> list[Turn]:
     """Return the last turn if it failed, and the failed turn before a replacement."""
     last = turns[-1]
-    before = turns[-2:-1] if "replaces" in last else []
-    return [turn for turn in (*before, last) if "problem" in turn]
+    found = [last]
+    if "replaces" in last:
+        # The replacement keeps the seat in later rounds.
+        found = [*(before for before, turn in pairwise(turns) if "replaces" in turn)][:1] + found
+    return [turn for turn in found if "problem" in turn]
 
 
 def without_missing(turns: Sequence[Turn]) -> Sequence[Turn]:
-    """Return the turns without the values of missing members.
+    """Return the turns without the values of missing members, and of rounds in which one failed.
 
-    A member that failed in one order of the answers has no value in the other one either. Words and
-    costs stay.
+    A member that failed in one order of the answers has no value in the other one either. A member
+    that has not voted has no value in earlier rounds either, which would count as its vote. Words
+    and costs stay.
     """
     if not any("problem" in turn for turn in turns):
         return turns
-    failed = failed_turns(turns)
-    rounds = {agent: {turn["round"] for turn in of_agent} for agent, of_agent in failed.items()}
+    missing = failed_turns(turns)
+    silent = {(_agent_of(turn), turn["round"]) for turn in silent_turns(turns)}
     return [
         cast("Turn", {**turn, "value": None})
-        if turn["round"] in rounds.get((turn["agent"], turn.get("repeat"), turn.get("stage")), ())
+        if _agent_of(turn) in missing or (_agent_of(turn), turn["round"]) in silent
         else turn
         for turn in turns
     ]
 
 
-def roll_of(members: Sequence[str], turns: Sequence[Turn]) -> Roll | None:
-    """Return the votes of a panel; None while a member has not been asked."""
-    heard = {turn["agent"] for turn in turns}
+def silent_turns(turns: Iterable[Turn]) -> list[Turn]:
+    """Return the failed turns of agents that were asked again in a later round."""
+    last: dict[tuple[Any, ...], Turn] = {}
+    silent = []
+    for turn in turns:
+        agent = (_agent_of(turn), turn.get("order"))
+        before = last.get(agent)
+        if before is not None and "problem" in before and before["round"] < turn["round"]:
+            silent.append(before)
+        last[agent] = turn
+    return silent
+
+
+def without_failed(turns: Iterable[Turn]) -> list[Turn]:
+    """Return the turns that other agents may read: a reply that could not be used is not shown."""
+    return [turn for turn in turns if "problem" not in turn]
+
+
+def roll_of(
+    members: Sequence[str], turns: Sequence[Turn], of_round: int | None = None
+) -> Roll | None:
+    """Return the votes of a panel; None while a member has not been asked.
+
+    Args:
+        members: the names of all configured members.
+        turns: the turns of all agents so far.
+        of_round: the round of the votes; by default, the last one in which a member was asked.
+    """
+    of_panel = [turn for turn in turns if turn["agent"] in members]
+    last = max((turn["round"] for turn in of_panel), default=0) if of_round is None else of_round
+    heard = {turn["agent"] for turn in of_panel if turn["round"] == last}
     if not heard.issuperset(members):
         return None
-    failed = failed_turns([turn for turn in turns if turn["agent"] in members])
+    failed = failed_turns([turn for turn in of_panel if turn["round"] <= last])
     return Roll(members, {agent: of_agent for (agent, *_), of_agent in failed.items()})
 
 
-def check_quorum(roll: Roll, quorum: Quorum) -> None:
+def check_quorum(
+    roll: Roll, quorum: Quorum, side_of: Callable[[str], Hashable] | None = None
+) -> None:
     """Check that enough members of a panel have voted.
+
+    Args:
+        roll: the votes.
+        quorum: the required number of votes.
+        side_of: returns the side for which a member speaks, if each side needs at least one vote.
 
     Raises:
         QuorumError: too few votes, and at least one reply could not be read; contains the raw
@@ -132,12 +173,19 @@ def check_quorum(roll: Roll, quorum: Quorum) -> None:
         UsageError: the quorum is higher than the number of members.
     """
     needed = votes_needed(quorum, len(roll.members))
-    if roll.votes >= needed:
+    silent: set[Hashable] = set()
+    if side_of is not None:
+        heard = {side_of(member) for member in roll.members if member not in roll.missing}
+        silent = {side_of(member) for member in roll.members} - heard
+    if roll.votes >= needed and not silent:
         return
     failed = [turn for turns in roll.missing.values() for turn in turns]
     votes = f"{roll.votes} of {len(roll.members)} members of the panel voted"
+    lacking = [f"none of them speaks for answer {side}" for side in sorted(map(str, silent))]
+    if roll.votes < needed:
+        lacking.append(f"quorum={quorum} needs {needed}")
     reasons = "; ".join(map(_with_reply, failed))
-    problem = f"{votes}, and quorum={quorum} needs {needed}. {reasons}"
+    problem = f"{votes}, and {', and '.join(lacking)}. {reasons}"
     unread = next((turn for turn in failed if turn.get("fault") != CALL_FAILED), None)
     if unread is None:
         raise ModelCallError(problem)
@@ -166,14 +214,21 @@ def replaced_members(turns: Sequence[Turn]) -> dict[str, dict[str, str]]:
     missing = failed_turns(turns)
     found: dict[str, dict[str, str]] = {}
     for before, turn in pairwise(turns):
-        agent = (turn["agent"], turn.get("repeat"), turn.get("stage"))
-        if "replaces" in turn and "problem" in before and agent not in missing:
+        agent = _agent_of(turn)
+        # In a later round, the turn before belongs to another agent.
+        taken = "replaces" in turn and "problem" in before and _agent_of(before) == agent
+        if taken and agent not in missing:
             found[turn["agent"]] = {
                 "model": str(turn["model"]),
                 "replaces": str(turn["replaces"]),
                 "reason": before["problem"],
             }
     return found
+
+
+def _agent_of(turn: Turn) -> tuple[Any, ...]:
+    """Return an agent's name with its repeat and stage, because wrappers ask it several times."""
+    return (turn["agent"], turn.get("repeat"), turn.get("stage"))
 
 
 def _reason(turn: Turn) -> str:

@@ -55,6 +55,7 @@ UNREAD_SAMPLES = WarningKind(
 )
 VOID_VOTE = WarningKind("void vote. {problem}", "void vote")
 NO_VOTE = WarningKind("no vote, left out of the panel. {problem}", "panel without some members")
+SILENT = WarningKind("left out of the discussion. {problem}", "discussion with silent turns")
 REPLACED = WarningKind(
     "{model} has taken the seat of {replaces}. {reason}", "panel with replaced members"
 )
@@ -119,6 +120,7 @@ KINDS = (
     UNREAD_SAMPLES,
     VOID_VOTE,
     NO_VOTE,
+    SILENT,
     REPLACED,
     NO_QUORUM,
     INCONSISTENT,

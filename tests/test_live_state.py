@@ -120,9 +120,10 @@ class Failing(ScriptedModel):
 
 FAN_OUTS = [
     (samre, {"max_rounds": 1, "quorum": "all"}, "juror_3"), (samre, {"max_rounds": 1}, "advocate_1"),
-    (more, {}, "advocate_2_2"), (more, {}, "aggregator_1"), (more, {"aggregate": "best"}, "judge_1_3"),
+    (more, {"quorum": "all"}, "advocate_2_2"), (more, {}, "aggregator_1"),
+    (more, {"aggregate": "best"}, "judge_1_3"),
     (find_protocol("ensemble"), {"quorum": "all"}, "referee_2"),
-    (find_protocol("chateval"), {"strategy": "simultaneous", "turns": 1}, "referee_1"),
+    (find_protocol("chateval"), {"strategy": "simultaneous", "turns": 1, "quorum": "all"}, "referee_1"),
 ]  # fmt: skip
 
 

@@ -148,7 +148,9 @@ def _turns(transcript: Iterable[Turn], kind_of: KindOf) -> Iterator[RenderableTy
                 yield Text(f"{text}\n", style="dim italic")
             else:
                 if problem := turn.get("problem"):
-                    text = f"No vote: {spelled_out(problem)}\n{text}"
+                    had_vote = kind == "votes" or "scale" in turn
+                    failed = "No vote" if had_vote else "Left out"
+                    text = f"{failed}: {spelled_out(problem)}\n{text}"
                 yield _spoken(turn, kind, shown_value(turn["value"]), text)
 
 

@@ -42,7 +42,7 @@ from ...nodes.runtime.verdicts import (
 )
 from ...state.errors import ModelCallError, ReplyError, UsageError
 from ...state.graph_state import AgentState, JudgeOutput, JudgeState, Outcome, updated
-from ...state.panels import Quorum, check_quorum, roll_of, votes_needed, without_missing
+from ...state.panels import Quorum, without_missing
 from ...state.protocols import Protocol
 from ...state.settings import PanelSettings, SettingsT, make_settings
 from ...state.tasks import input_schema_of
@@ -58,6 +58,7 @@ from ._langgraph import (
 )
 from .judge_graph import JudgeGraphBuilder, SideBySide, context_of_run, labels_of
 from .nested import JudgeSlot, nested_judge_node
+from .panel import Names, Panel
 from .registry import AnyGraph
 
 SIDE_BY_SIDE = 64
@@ -82,10 +83,10 @@ class FanOut(NamedTuple):
     """A node of agents that are asked side by side, and the function that returns their names."""
 
     node: str
-    agents: Callable[[JudgeState, Any], Sequence[str]]
+    agents: Names
 
 
-def each(node: str, agents: Callable[[JudgeState, Any], Sequence[str]]) -> FanOut:
+def each(node: str, agents: Names) -> FanOut:
     """Return a target that has several agents speak at once, in every order of the answers.
 
     Args:
@@ -134,8 +135,8 @@ class ProtocolGraph(JudgeGraphBuilder, Generic[SettingsT]):
         self.bound_judge: BoundJudge[SettingsT] = BoundJudge(protocol, bound, own)
         self._counts_itself = scores is not None
         self._scores = scores or scores_of_roles(protocol.role_kinds)
-        self._quorums: dict[str, Callable[[SettingsT], Quorum]] = {}
-        self._asked: dict[str, list[Callable[[JudgeState, Any], Sequence[str]]]] = {}
+        self._panels: dict[str, Panel[SettingsT]] = {}
+        self._asked: dict[str, list[Names]] = {}
 
     def agent(self, name: str, body: Agent[SettingsT], then: str | None = None) -> None:
         """Add a node for a single agent: an async function of the state and the agents' runtime.
@@ -179,7 +180,7 @@ class ProtocolGraph(JudgeGraphBuilder, Generic[SettingsT]):
         name: str,
         body: Agent[SettingsT],
         then: str | None = None,
-        quorum: Quorum | Callable[[SettingsT], Quorum] | None = None,
+        quorum: Quorum | Callable[[SettingsT], Quorum] | Panel[SettingsT] | None = None,
     ) -> None:
         """Add a node for agents that are asked side by side; ``state["agent"]`` is each one's name.
 
@@ -194,46 +195,57 @@ class ProtocolGraph(JudgeGraphBuilder, Generic[SettingsT]):
         and bugs.
 
         If the settings are ``PanelSettings`` with ``replacements``, the first of these models that
-        is not the failed one takes the member's seat, once. It is asked the same question, and its
-        turn has ``replaces``. If it fails too, the member is missing with both reasons.
+        is not the failed one takes the member's seat, once, and keeps it in later rounds. It is
+        asked the same question, and its turns have ``replaces``. If it fails too, the member is
+        missing with both reasons.
 
         Args:
             name: the node's name.
             body: asks one agent.
             then: the next node.
             quorum: ``majority``, ``all``, a number, or a function that returns one of them from the
-                settings. With ``all``, the first failure is raised, and a resumed graph asks that
+                settings; a ``Panel`` has further rules, for example for a discussion of several
+                rounds. With ``all``, the first failure is raised, and a resumed graph asks that
                 member again. The members are the agents that ``route`` sends, counted once even if
                 they are asked in both orders of the answers.
         """
-        if quorum is not None:
-            self._quorums[name] = quorum if callable(quorum) else lambda _settings: quorum
+        panel = quorum if isinstance(quorum, Panel) or quorum is None else Panel(quorum)
+        if panel is not None:
+            self._panels[name] = panel
 
         async def act(state: AgentState) -> Update:
             runtime = await self._runtime(state)
             before: list[Turn] = []
+            replaces: str | None = None
+            if (seat := _replaced_turn(state)) and (
+                other := runtime.replaced(seat["role"], seat["agent"])
+            ):
+                runtime = other
+                replaces = seat["replaces"]
             while True:
                 try:
                     update = await body(state, runtime)
                     break
                 except (ReplyError, ModelCallError) as error:
-                    if name not in self._quorums:
+                    if panel is None:
                         raise
                     if isinstance(error, ModelCallError) and not is_refused(error):
                         raise
                     failed = runtime.turns_without_vote(error)
                     # A seat is replaced once.
-                    other = None if before else runtime.replaced(failed[0]["role"], state["agent"])
+                    other = (
+                        None if replaces else runtime.replaced(failed[0]["role"], state["agent"])
+                    )
                     if other is None:
-                        if self._quorums[name](runtime.settings) == "all":
+                        if panel.raises(error, runtime.settings):
                             raise
                         update = {"transcript": failed}
                         break
                     before = failed
+                    replaces = str(failed[0]["model"])
                     runtime = other
-            if before:
-                label = str(before[0]["model"])
-                taken = [cast("Turn", {**t, "replaces": label}) for t in update["transcript"]]
+            if replaces is not None:
+                taken = [cast("Turn", {**t, "replaces": replaces}) for t in update["transcript"]]
                 update = {**update, "transcript": [*before, *taken]}
             rounds = [turn["round"] for turn in update["transcript"]]
             return {**update, "round": max([state["round"], *rounds])}
@@ -322,9 +334,9 @@ class ProtocolGraph(JudgeGraphBuilder, Generic[SettingsT]):
         self,
         name: str,
         body: Agent[SettingsT],
-        agents: Callable[[JudgeState, Any], Sequence[str]],
+        agents: Names,
         details: Details | None = None,
-        quorum: Quorum | Callable[[SettingsT], Quorum] | None = None,
+        quorum: Quorum | Callable[[SettingsT], Quorum] | Panel[SettingsT] | None = None,
         **ending: Unpack[Ending],
     ) -> None:
         """Wire a protocol of one role, whose agents are asked once in every order of the answers.
@@ -367,13 +379,12 @@ class ProtocolGraph(JudgeGraphBuilder, Generic[SettingsT]):
         # A panel's members may not be known before it is asked.
         if not any("problem" in turn for turn in state["transcript"]):
             return
-        for node, quorum in self._quorums.items():
-            members = self._members(node, state, settings)
-            if members and (roll := roll_of(members, state["transcript"])) is not None:
-                check_quorum(roll, quorum(settings))
+        for node, panel in self._panels.items():
+            panel.check_votes(state, settings, self._members(node, state, settings))
 
     def _members(self, node: str, state: JudgeState, settings: SettingsT) -> list[str]:
-        asked = self._asked.get(node, ())
+        members = self._panels[node].members
+        asked = self._asked.get(node, ()) if members is None else [members]
         return [*dict.fromkeys(agent for agents in asked for agent in agents(state, settings))]
 
     def _sends(self, target: FanOut, state: JudgeState, settings: SettingsT) -> list[Send]:
@@ -381,9 +392,8 @@ class ProtocolGraph(JudgeGraphBuilder, Generic[SettingsT]):
         agents = target.agents(state, settings)
         in_both_orders = len(state["orders"]) > 1
         sends = []
-        if (quorum := self._quorums.get(target.node)) is not None:
-            # Refuse a quorum larger than the panel before its members are asked.
-            votes_needed(quorum(settings), len(self._members(target.node, state, settings)))
+        if (panel := self._panels.get(target.node)) is not None:
+            panel.check_size(settings, self._members(target.node, state, settings))
         for order in state["orders"]:
             # Scores belong to an order, so pass the scores of the order that is shown.
             shown = self._current(as_shown(state, order)) if in_both_orders else state
@@ -413,7 +423,7 @@ class ProtocolGraph(JudgeGraphBuilder, Generic[SettingsT]):
         if not turns:
             return state
         last = max(map(itemgetter("round"), turns))
-        if self._quorums:
+        if self._panels:
             state = {**state, "transcript": without_missing(turns)}
         return {**state, "scores": self._scores(state), "round": max(state.get("round") or 0, last)}
 
@@ -429,6 +439,13 @@ class ProtocolGraph(JudgeGraphBuilder, Generic[SettingsT]):
         ):
             return {**after, "scores": self._scores(after), "round": last}
         return {**after, "scores": before.get("scores") or [], "round": last}
+
+
+def _replaced_turn(state: AgentState) -> Turn | None:
+    """Return an earlier turn of another model in the agent's seat, or None."""
+    turns = state.get("transcript") or ()
+    taken = (turn for turn in turns if turn["agent"] == state["agent"] and "replaces" in turn)
+    return next(taken, None)
 
 
 class AsyncNode(Runnable[Any, Any]):

@@ -86,6 +86,7 @@ class CascadeOptions(CommonOptions, total=False):
 class ChatEvalOptions(CommonOptions, total=False):
     """The settings of ``chateval``."""
 
+    replacements: str | Sequence[str | Mapping[str, Any]]
     position_calibration: bool
     referees: int
     roles: RoleGroup | RoleName | OwnText | Sequence[RoleName | Role | Mapping[str, str]]
@@ -95,6 +96,7 @@ class ChatEvalOptions(CommonOptions, total=False):
     summarize_last: bool
     score_each_turn: bool
     stop: StopRule | Sequence[StopRule]
+    quorum: Literal["majority", "all"] | int
 
 
 class ChecklistOptions(CommonOptions, total=False):
@@ -151,11 +153,13 @@ class GEvalOptions(CommonOptions, total=False):
 class MoreOptions(CommonOptions, total=False):
     """The settings of ``more``."""
 
+    replacements: str | Sequence[str | Mapping[str, Any]]
     advocates: int
     rounds: int
     aggregate: Literal["llm", "concat", "best"]
     collaborate: bool
     tau: float
+    quorum: Literal["majority", "all"] | int
 
 
 class RepeatedOptions(CommonOptions, total=False):
@@ -178,6 +182,7 @@ class ReviewOptions(CommonOptions, total=False):
 class SamreOptions(CommonOptions, total=False):
     """The settings of ``samre``."""
 
+    replacements: str | Sequence[str | Mapping[str, Any]]
     max_rounds: int
     jurors: int
     backgrounds: str | Sequence[str]

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from ...state.errors import ReplyError
 from ...state.graph_state import JudgeState
+from ...state.panels import without_failed
 from ...state.transcript import Score, Turn
 from ..replies.own_words import own_words, plain
 from .agent_runtime import AgentRuntime, Question
@@ -88,7 +89,7 @@ async def ask_in_court(
         runtime: settings, prompts and models.
         agent: the agent's name, which begins with its role.
         own: its own instruction.
-        record: the turns that it is shown; None for a judge without other agents.
+        record: the turns that it is shown, failed ones excepted; None for a judge without other agents.
         form: the form of the reply; plain text by default.
         details: metadata of the call, whose scale is that of totals by default; ``round`` is the
             round of the turn, by default the state's.
@@ -106,7 +107,7 @@ async def ask_in_court(
     values |= {"debated": not alone, "criteria": CRITERIA_WITHOUT_OPPONENT if alone else CRITERIA}
     case = prompts.render("courtroom/case", **values)
     shared = [with_all_texts(case, task, "courtroom/case")]
-    if turns := list(record or ()):
+    if turns := without_failed(record or ()):
         shared.append(prompts.render("courtroom/log", turns=turns))
     prompt = discussion(task, prompts, shared, own, alone)
     role = agent.partition("_")[0]
@@ -241,7 +242,7 @@ def turns_of_round(state: JudgeState, role: str, round: int) -> list[Turn]:
 
 def presented_defences(state: JudgeState, round: int) -> list[Turn]:
     """Return the defences that the judge is shown: aggregated, else selected, else all."""
-    defences = turns_of_round(state, "advocate", round)
+    defences = without_failed(turns_of_round(state, "advocate", round))
     picked = selected_advocates(state, round)
     best = [turn for turn in defences if turn["agent"] in picked]
     return turns_of_round(state, "aggregator", round) or best or defences

@@ -25,6 +25,7 @@ from ...state.checked import did_you_mean
 from ...state.errors import UsageError
 from ...state.graph_state import JudgeState
 from ...state.media import Media
+from ...state.panels import without_failed
 from ...state.settings import PAPERS, Fences, Layout
 from ...state.tasks import (
     TEXTS,
@@ -108,13 +109,14 @@ def build_prompt(
         state: the graph's state.
         prompts: the templates.
         own: the agent's own instruction; plain text has no role.
-        log: the turns that the agent is shown; None if it takes part in no discussion.
+        log: the turns that the agent is shown, failed ones excepted; None if it takes part in no
+            discussion.
         alone: whether the prompt mentions no other agents; by default, if there is no log.
     """
     alone = log is None if alone is None else alone
     shown = _task_shown(state)
     shared = [shown.material(prompts)]
-    if turns := list(log or ()):
+    if turns := without_failed(log or ()):
         shared.append(prompts.render("shared/log", turns=turns, alone=alone))
     return discussion(shown.task, prompts, shared, own, alone)
 

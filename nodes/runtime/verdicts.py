@@ -27,13 +27,20 @@ from ...state.aggregation import (
 )
 from ...state.errors import UsageError
 from ...state.graph_state import JudgeState, Outcome
-from ...state.panels import reasons_of_missing, replaced_members
+from ...state.panels import reasons_of_missing, replaced_members, silent_turns
 from ...state.protocols import Protocol
 from ...state.settings import EnsembleSettings, PositionSettings, Settings
 from ...state.tasks import TEXTS, TaskKind, parse_task
 from ...state.transcript import RoleKind, Score, Turn, usage_of_turns
 from ...state.verdict import StopReason, Verdict, Winner
-from ...state.verdict_warnings import NO_TOKENS, NO_VOTE, NOT_TRIMMED, REPLACED, repeated_words
+from ...state.verdict_warnings import (
+    NO_TOKENS,
+    NO_VOTE,
+    NOT_TRIMMED,
+    REPLACED,
+    SILENT,
+    repeated_words,
+)
 from ..common.server_rules import check_media, check_size
 from ..replies.shown import verdict_warnings
 from .agent_runtime import AgentRuntime
@@ -385,7 +392,9 @@ def conclude(
     async def build_verdict(state: JudgeState, runtime: AgentRuntime[Any]) -> dict[str, Any]:
         settings = runtime.settings
         if weigh is None or len(state["orders"]) < 2:
-            verdict = with_missing(verdict_of(state, settings), state["transcript"])
+            verdict = with_failed(
+                verdict_of(state, settings), state["transcript"], protocol.role_kinds
+            )
             return {"verdict": verdict.model_dump(mode="json")}
         outcomes = []
         for order in (1, 2):
@@ -395,21 +404,34 @@ def conclude(
             outcomes.append(
                 Outcome(verdict=made.model_dump(mode="json"), transcript=alone["transcript"])
             )
-        verdict = with_missing(weigh(*outcomes), state["transcript"])
+        verdict = with_failed(weigh(*outcomes), state["transcript"], protocol.role_kinds)
         return {"verdict": verdict.model_dump(mode="json")}
 
     return build_verdict
 
 
-def with_missing(verdict: Verdict, transcript: Sequence[Turn]) -> Verdict:
-    """Add the members that did not vote or were replaced to a verdict's details and warnings."""
+def with_failed(
+    verdict: Verdict, transcript: Sequence[Turn], role_kinds: Mapping[str, RoleKind]
+) -> Verdict:
+    """Add the members that did not vote, were silent or were replaced to details and warnings."""
     missing = reasons_of_missing(transcript)
+    silent = {
+        f"{turn['agent']}, round {turn['round']}": str(turn["problem"])
+        for turn in silent_turns(transcript)
+    }
     replaced = replaced_members(transcript)
-    if not missing and not replaced:
+    found = {"missing": missing, "silent": silent, "replaced": replaced}
+    if not any(found.values()):
         return verdict
-    warnings = [NO_VOTE.of(agent, problem=reason) for agent, reason in missing.items()]
+    # An advocate has no vote.
+    roles = {turn["agent"]: turn["role"] for turn in transcript}
+    kinds = {agent: role_kinds.get(roles[agent]) for agent in missing}
+    warnings = [
+        (SILENT if kinds[agent] == "argues" else NO_VOTE).of(agent, problem=reason)
+        for agent, reason in missing.items()
+    ]
+    warnings += [SILENT.of(who, problem=reason) for who, reason in silent.items()]
     warnings += [REPLACED.of(agent, **facts) for agent, facts in replaced.items()]
-    found = {"missing": missing, "replaced": replaced}
     details = {**verdict.details, **{name: of for name, of in found.items() if of}}
     return verdict.model_copy(
         update={"details": details, "warnings": (*verdict.warnings, *warnings)}

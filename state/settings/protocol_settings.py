@@ -6,7 +6,7 @@ protocols.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, get_args
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
@@ -310,6 +310,14 @@ class RefereeSettings(PositionSettings):
             kept.pop("referees", None)
         return kept
 
+    def _is_open(self) -> bool:
+        """Return whether the number of referees comes from a file that has yet to be read."""
+        return (
+            isinstance(self.roles, str)
+            and self.roles.endswith(ROLE_FILES)
+            and "referees" not in explicitly_set(self)
+        )
+
 
 RefereeSettingsT = TypeVar("RefereeSettingsT", bound=RefereeSettings)
 
@@ -321,6 +329,24 @@ def _quorum(quorum: Any) -> Any:
             f"must be 'majority', 'all' or a whole number from 1, got {shortened(quorum)}"
         )
     return number
+
+
+QuorumOfPanel = Annotated[
+    Quorum, BeforeValidator(_quorum), TypedAs('Literal["majority", "all"] | int')
+]
+
+
+def _refuse_quorum_above(quorum: Quorum, members: int, called: str) -> None:
+    if isinstance(quorum, int) and quorum > members:
+        raise ValueError(f"quorum={quorum}, but there are only {members} {called}")
+
+
+def _refuse_decided_with_all(stop: Sequence[StopRule], quorum: Quorum) -> None:
+    if "decided" in stop and quorum == "all":
+        raise ValueError(
+            "stop=decided leaves members unasked, and quorum=all needs the vote of each; "
+            "give one of them"
+        )
 
 
 class PanelSettings(Settings):
@@ -349,7 +375,7 @@ class EnsembleSettings(RefereeSettings, PanelSettings):
     """Settings of the ensemble: referees that do not discuss (Chan et al. 2024, section 3.2)."""
 
     referees: Agents = 3
-    quorum: Quorum = "majority"
+    quorum: QuorumOfPanel = "majority"
     """The number of referees that must vote: more than half (`majority`), `all`, or a number. The
     others may fail, and the verdict names them."""
     combine: Combination = "mean"
@@ -373,29 +399,18 @@ class EnsembleSettings(RefereeSettings, PanelSettings):
 
     @model_validator(mode="after")
     def _can_be_decided(self) -> Self:
-        if "decided" not in self.stop:
-            return self
-        if self.quorum == "all":
-            raise ValueError(
-                "stop=decided leaves members unasked, and quorum=all needs the vote of each; "
-                "give one of them"
-            )
-        if self.combine == "geometric_median":
+        _refuse_decided_with_all(self.stop, self.quorum)
+        if "decided" in self.stop and self.combine == "geometric_median":
             raise ValueError(
                 "stop=decided cannot tell when combine=geometric_median is decided; "
                 "use another rule, such as combine=median"
             )
         return self
 
-    @field_validator("quorum", mode="before")
-    @classmethod
-    def _known_quorum(cls, quorum: Any) -> Any:
-        return _quorum(quorum)
-
     @model_validator(mode="after")
     def _quorum_within_reach(self) -> Self:
-        if isinstance(self.quorum, int) and self.quorum > self.referees and not self._is_open():
-            raise ValueError(f"quorum={self.quorum}, but there are only {self.referees} referees")
+        if not self._is_open():
+            _refuse_quorum_above(self.quorum, self.referees, "referees")
         return self
 
     @model_validator(mode="after")
@@ -415,16 +430,8 @@ class EnsembleSettings(RefereeSettings, PanelSettings):
                 )
         return self
 
-    def _is_open(self) -> bool:
-        """Return whether the number of referees comes from a file that has yet to be read."""
-        return (
-            isinstance(self.roles, str)
-            and self.roles.endswith(ROLE_FILES)
-            and "referees" not in explicitly_set(self)
-        )
 
-
-class ChatEvalSettings(RefereeSettings):
+class ChatEvalSettings(RefereeSettings, PanelSettings):
     """Settings of ChatEval (Chan et al. 2024: sections 2, 3.3 and 4, appendices A to C).
 
     >>> ChatEvalSettings(roles=["critic", "scientist", "critic"]).referees
@@ -447,8 +454,18 @@ class ChatEvalSettings(RefereeSettings):
     stop: StopsOfPanel = ()
     """`decided`: the last turn of a comparison ends when no outstanding referee can change the
     winner."""
+    quorum: QuorumOfPanel = "majority"
+    """The number of referees that must vote in the last turn: more than half (`majority`), `all`,
+    or a number. The others may fail, and the verdict names them."""
 
-    newer: ClassVar[frozenset[str]] = frozenset({"stop"})
+    newer: ClassVar[frozenset[str]] = PanelSettings.newer | {"stop", "quorum"}
+
+    @model_validator(mode="after")
+    def _quorum_within_reach(self) -> Self:
+        _refuse_decided_with_all(self.stop, self.quorum)
+        if not self._is_open():
+            _refuse_quorum_above(self.quorum, self.referees, "referees")
+        return self
 
     @model_validator(mode="after")
     def _speak_in_turn(self) -> Self:
@@ -555,7 +572,7 @@ class BaselineSettings(Settings):
     """Settings of the single judge (courtroom paper, Algorithm 3): only those of every protocol."""
 
 
-class MoreSettings(Settings):
+class MoreSettings(PanelSettings):
     """Settings of MORE (courtroom paper, sections 3.1 and 3.3)."""
 
     advocates: Agents = 3
@@ -570,9 +587,20 @@ class MoreSettings(Settings):
     tau: float = Field(default=0.1, gt=0)
     """Temperature of the softmax weights that `aggregate=best` records; they do not affect the
     verdict."""
+    quorum: QuorumOfPanel = "majority"
+    """The number of all advocates that must argue in each round: more than half (`majority`),
+    `all`, or a number; each answer needs at least one. The others may fail, and the verdict names
+    them."""
+
+    newer: ClassVar[frozenset[str]] = PanelSettings.newer | {"quorum"}
+
+    @model_validator(mode="after")
+    def _quorum_within_reach(self) -> Self:
+        _refuse_quorum_above(self.quorum, 2 * self.advocates, "advocates")
+        return self
 
 
-class SamreSettings(Settings):
+class SamreSettings(PanelSettings):
     """Settings of SAMRE (courtroom paper, section 3.2, appendix C.3).
 
     >>> SamreSettings(backgrounds="a farmer; a nurse").backgrounds
@@ -609,15 +637,13 @@ class SamreSettings(Settings):
     budget_tokens: Tokens | None = None
     """The rounds end before the one that would exceed this number of tokens; the jury votes
     afterwards."""
-    quorum: Annotated[
-        Quorum, BeforeValidator(_quorum), TypedAs('Literal["majority", "all"] | int')
-    ] = "majority"
+    quorum: QuorumOfPanel = "majority"
     """The number of jurors that must vote: more than half (`majority`), `all`, or a number. With
     fewer valid votes, the mean scores decide."""
 
-    newer: ClassVar[frozenset[str]] = frozenset(
-        {"cross_examine", "stop", "eps", "risk", "prior", "budget_tokens", "quorum"}
-    )
+    newer: ClassVar[frozenset[str]] = PanelSettings.newer | {
+        *("cross_examine", "stop", "eps", "risk", "prior", "budget_tokens", "quorum"),
+    }
 
     @property
     def writes_backgrounds(self) -> bool:
@@ -632,8 +658,7 @@ class SamreSettings(Settings):
             _refuse_unused(self, ["risk", "prior"], "stop=predicted")
         if self.writes_backgrounds and not self.jurors:
             raise ValueError("backgrounds=auto writes jurors, but jurors=0; give one of them")
-        if isinstance(self.quorum, int) and self.quorum > self.jurors:
-            raise ValueError(f"quorum={self.quorum}, but there are only {self.jurors} jurors")
+        _refuse_quorum_above(self.quorum, self.jurors, "jurors")
         if "decided" in self.stop and not self.jurors:
             raise ValueError("stop=decided asks jurors in turn, but jurors=0; give one of them")
         return self

@@ -140,7 +140,7 @@ function said(turn, before, sought) {
     "li",
     { class: `turn${kind}` },
     make("p", { class: "speaks" }, make("b", {}, speaker(turn.agent)), chip(turn.value), moved(turn, before), model(turn)),
-    turn.problem ? make("p", { class: "speaks" }, make("span", { class: "chip warn" }, "no vote"), inLine(turn.problem)) : null,
+    turn.problem ? make("p", { class: "speaks" }, make("span", { class: "chip warn" }, "left out"), inLine(turn.problem)) : null,
     prose(turn.content, sought),
   );
 }

@@ -4,8 +4,8 @@
     python -m benchmarks.report --verdicts 1000000
 
 The debates are generated: seeded random words, as many as in debates of real models. With
-``--verdicts``, it measures CPU time and memory of `agree`, `report` and resuming on a run of that
-many verdicts.
+``--verdicts``, it measures CPU time and memory of `agree`, `show`, `report`, `export` and resuming
+on a run of that many verdicts.
 """
 
 from __future__ import annotations
@@ -80,7 +80,10 @@ def measure_commands(verdicts: int, kind: str) -> None:
         size = (folder / "results.jsonl").stat().st_size / 1e6
         for what, *arguments in (
             ("agree", "agree", folder),
+            ("show", "show", folder, "item-0000001"),
+            ("report", "report", folder),
             ("report --html", "report", folder, "--html", page),
+            ("export", "export", folder, "--out", scratched / "verdicts.csv"),
             ("run, all judged", "run", *resumed, "--out", folder),
             ("agree, in order", "agree", folder),
         ):

@@ -17,6 +17,7 @@ from typing import Unpack
 from ..nodes.courtroom_judge import by_last_ruling, judge_alone
 from ..nodes.runtime.bound_judge import Models
 from ..state.citations import COURTROOM
+from ..state.protocol_facts import BASELINE_FACTS
 from ..state.protocols import Protocol, exactly
 from ..state.settings import BaselineSettings
 from .engine.base import ProtocolGraph
@@ -32,9 +33,9 @@ protocol = Protocol(
     settings=BaselineSettings,
     prompts=("shared", "courtroom"),
     calls=lambda _settings, _kind, _can: {"judge": exactly(1)},
-    role_kinds={"judge": "scores"},
-    is_baseline=True,
-    score_gaps="once",
+    role_kinds=BASELINE_FACTS.role_kinds,
+    is_baseline=BASELINE_FACTS.is_baseline,
+    score_gaps=BASELINE_FACTS.score_gaps,
 )
 
 

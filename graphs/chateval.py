@@ -52,6 +52,7 @@ from ..state.aggregation import majority_vote
 from ..state.citations import CHATEVAL
 from ..state.graph_state import JudgeState, Outcome
 from ..state.panels import votes_needed
+from ..state.protocol_facts import CHATEVAL_FACTS
 from ..state.protocols import CallRange, CallsByRole, Can, Protocol, Replay, exactly
 from ..state.settings import ChatEvalSettings
 from ..state.settings.protocol_settings import AUTO
@@ -101,7 +102,7 @@ protocol = Protocol(
     settings=ChatEvalSettings,
     prompts=("shared", "chateval", "casting"),
     calls=calls,
-    role_kinds={"planner": "plans", "referee": "panel", "summarizer": "assists"},
+    role_kinds=CHATEVAL_FACTS.role_kinds,
     agents=lambda settings: {"referee": settings.referees},
     phases={
         "next_speakers": {

@@ -27,6 +27,7 @@ from ..nodes.runtime.bound_judge import Models
 from ..nodes.runtime.checklists import by_tally, check_task, checkers, groups, scores_of_tally
 from ..state.citations import HEALTHBENCH
 from ..state.graph_state import JudgeState
+from ..state.protocol_facts import CHECKLIST_FACTS
 from ..state.protocols import CallRange, CallsByRole, Can, Protocol, exactly
 from ..state.rubrics import MOST_CRITERIA
 from ..state.settings import ChecklistSettings
@@ -61,7 +62,7 @@ protocol = Protocol(
     calls_of_task=calls_of_task,
     input_schema=RubricInput,
     check_task=check_task,
-    role_kinds={"checker": "assists", "tally": "scores"},
+    role_kinds=CHECKLIST_FACTS.role_kinds,
 )
 
 

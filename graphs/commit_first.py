@@ -25,6 +25,7 @@ from ..nodes.runtime.agent_runtime import AgentRuntime
 from ..nodes.runtime.bound_judge import Models
 from ..nodes.runtime.commitments import after_judge, by_judge, check_task, why
 from ..state.graph_state import JudgeState
+from ..state.protocol_facts import COMMIT_FIRST_FACTS
 from ..state.protocols import Protocol, exactly
 from ..state.settings import CommitFirstSettings
 from .engine.base import ProtocolGraph
@@ -40,7 +41,7 @@ protocol = Protocol(
     prompts=("shared", "commit_first"),
     calls=lambda _settings, _kind, _can: {"committer": exactly(1), "scorer": exactly(1)},
     check_task=check_task,
-    role_kinds={"committer": "assists", "scorer": "scores"},
+    role_kinds=COMMIT_FIRST_FACTS.role_kinds,
 )
 
 

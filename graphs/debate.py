@@ -37,6 +37,7 @@ from ..nodes.tie_breaker import tie_breaker
 from ..state.citations import DEBATE
 from ..state.errors import ContextOverflowError
 from ..state.graph_state import JudgeState
+from ..state.protocol_facts import DEBATE_FACTS
 from ..state.protocols import CallRange, CallsByRole, Can, Protocol, Replay, exactly
 from ..state.settings import DebateSettings
 from ..state.tasks import TaskKind
@@ -78,13 +79,7 @@ protocol = Protocol(
     settings=DebateSettings,
     prompts=("shared", "debate"),
     calls=calls,
-    role_kinds={
-        "scorer": "scores",
-        "critic": "objects",
-        "tie_breaker": "decides",
-        "human": "decides",
-        "commander": "assists",
-    },
+    role_kinds=DEBATE_FACTS.role_kinds,
     pauses_for_person=lambda settings: (
         "on_unresolved=human" if settings.fallback == "human" else ""
     ),

@@ -44,9 +44,10 @@ from ..nodes.runtime.verdicts import (
 from ..state.citations import CHATEVAL
 from ..state.graph_state import JudgeState, Outcome
 from ..state.panels import votes_needed
-from ..state.protocols import CallRange, CallsByRole, Can, Ensemble, Protocol, Replay, exactly
+from ..state.protocol_facts import ENSEMBLE_FACTS
+from ..state.protocols import CallRange, CallsByRole, Can, Protocol, Replay, exactly
 from ..state.settings import EnsembleSettings
-from ..state.settings.protocol_settings import AUTO, GROUPS, SAME
+from ..state.settings.protocol_settings import AUTO
 from ..state.tasks import TaskKind
 from ..state.transcript import Score
 from ..state.verdict import StopReason, Verdict
@@ -98,23 +99,6 @@ def impossible(settings: EnsembleSettings) -> set[str]:
     return excluded if settings.roles == AUTO else excluded | {"roles_open"}
 
 
-def of_size(referees: int, alike: bool) -> dict[str, Any]:
-    """Return the settings of an ensemble of a given size.
-
-    All referees share one persona if ``alike`` is set or there are fewer personas than referees.
-    """
-    same = {"roles": SAME} if alike or referees > len(GROUPS["diverse"]) else {}
-    return {"referees": referees, **same}
-
-
-def are_alike(settings: Mapping[str, Any]) -> bool:
-    """Return whether all referees have one role, all are asked, and their scores are averaged."""
-    if settings.get("combine", "mean") != "mean" or settings.get("stop"):
-        return False
-    roles = settings.get("roles", SAME)
-    return roles == SAME if isinstance(roles, str) else len({str(role) for role in roles}) == 1
-
-
 protocol = Protocol(
     name="ensemble",
     summary="the average of referees with different personas who do not talk",
@@ -125,12 +109,12 @@ protocol = Protocol(
     settings=EnsembleSettings,
     prompts=("shared", "chateval", "casting"),
     calls=calls,
-    role_kinds={"planner": "plans", "referee": "panel"},
+    role_kinds=ENSEMBLE_FACTS.role_kinds,
     agents=lambda settings: {"referee": settings.referees},
     phases={"next_referee": {"referee": ["next_vote", "decided"]}},
     impossible=impossible,
     replay=Replay(fixed=("roles",)),
-    ensemble=Ensemble(single="single", settings=of_size, alike=are_alike),
+    ensemble=ENSEMBLE_FACTS.ensemble,
 )
 
 

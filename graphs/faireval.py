@@ -23,6 +23,7 @@ from ..nodes.runtime.bound_judge import Models
 from ..nodes.runtime.verdicts import lone_scorer, number_of_orders
 from ..state.citations import FAIREVAL
 from ..state.graph_state import Outcome
+from ..state.protocol_facts import FAIREVAL_FACTS
 from ..state.protocols import CallsByRole, Can, Protocol, Replay, sampled
 from ..state.settings import FairEvalSettings
 from ..state.tasks import TaskKind
@@ -49,7 +50,7 @@ protocol = Protocol(
     settings=FairEvalSettings,
     prompts=("shared", "faireval"),
     calls=calls,
-    role_kinds={"scorer": "scores"},
+    role_kinds=FAIREVAL_FACTS.role_kinds,
     replay=Replay(settings=lambda samples: {"k": samples}),
 )
 

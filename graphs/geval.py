@@ -30,6 +30,7 @@ from ..nodes.models.capabilities import LOGPROBS, SEVERAL
 from ..nodes.runtime.bound_judge import Models
 from ..state.citations import GEVAL
 from ..state.graph_state import JudgeState
+from ..state.protocol_facts import GEVAL_FACTS
 from ..state.protocols import CallRange, CallsByRole, Can, Protocol, Replay, exactly, sampled
 from ..state.settings import GEvalSettings
 from ..state.tasks import TaskKind
@@ -61,7 +62,7 @@ protocol = Protocol(
     calls=calls,
     # The planner is called once for all verdicts, unless the steps are given.
     calls_once=lambda settings, _kind, _can: {"planner": exactly(0 if settings.steps else 1)},
-    role_kinds={"planner": "plans", "scorer": "scores"},
+    role_kinds=GEVAL_FACTS.role_kinds,
     number_only_roles=("scorer",),
     impossible=lambda settings: {"no_steps" if settings.steps else "steps_given"},
     # A replay has no planner. The steps make no difference there, because the scorer's replies are

@@ -47,6 +47,7 @@ from ..nodes.runtime.verdicts import Decision, scores_of_roles
 from ..state.citations import COURTROOM
 from ..state.graph_state import JudgeState
 from ..state.panels import without_failed
+from ..state.protocol_facts import MORE_FACTS
 from ..state.protocols import CallsByRole, Can, Protocol, Replay, exactly
 from ..state.settings import MoreSettings
 from ..state.tasks import TaskKind
@@ -84,7 +85,7 @@ protocol = Protocol(
     settings=MoreSettings,
     prompts=("shared", "courtroom"),
     calls=calls,
-    role_kinds={"advocate": "argues", "aggregator": "argues", "judge": "scores"},
+    role_kinds=MORE_FACTS.role_kinds,
     agents=lambda settings: {
         "advocate": 2 * settings.advocates,
         "aggregator": 2,
@@ -99,7 +100,7 @@ protocol = Protocol(
     },
     replay=Replay(fixed=("advocates", "aggregate", "collaborate")),
     impossible=impossible,
-    score_gaps="by_round",
+    score_gaps=MORE_FACTS.score_gaps,
 )
 
 

@@ -22,11 +22,11 @@ from ..nodes.runtime.verdicts import prepare as prepare
 from ..state.citations import Citation as Citation
 from ..state.graph_state import AgentState as AgentState
 from ..state.graph_state import JudgeState as JudgeState
+from ..state.protocol_facts import Ensemble as Ensemble
 from ..state.protocols import Ablation as Ablation
 from ..state.protocols import CallRange as CallRange
 from ..state.protocols import CallsByRole as CallsByRole
 from ..state.protocols import Can as Can
-from ..state.protocols import Ensemble as Ensemble
 from ..state.protocols import Protocol as Protocol
 from ..state.protocols import Replay as Replay
 from ..state.protocols import exactly as exactly

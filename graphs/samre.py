@@ -54,6 +54,7 @@ from ..state.aggregation import winner_by_mean
 from ..state.citations import COURTROOM
 from ..state.graph_state import JudgeState
 from ..state.panels import votes_needed
+from ..state.protocol_facts import SAMRE_FACTS
 from ..state.protocols import CallRange, CallsByRole, Can, Protocol, Replay, exactly
 from ..state.settings import SamreSettings
 from ..state.tasks import TaskKind
@@ -118,13 +119,7 @@ protocol = Protocol(
     prompts=("shared", "courtroom"),
     further_prompts=further_prompts,
     calls=calls,
-    role_kinds={
-        "planner": "plans",
-        "advocate": "argues",
-        "judge": "scores",
-        "juror": "votes",
-        "summarizer": "assists",
-    },
+    role_kinds=SAMRE_FACTS.role_kinds,
     may_end_unresolved=lambda _settings: True,
     agents=lambda settings: {
         "advocate": 2,
@@ -133,7 +128,7 @@ protocol = Protocol(
         "juror": settings.jurors,
     },
     replay=Replay(fixed=("backgrounds", "memory", "ballot")),
-    score_gaps="by_round",
+    score_gaps=SAMRE_FACTS.score_gaps,
     impossible=impossible,
     phases={
         "examination": {

@@ -18,6 +18,7 @@ from ..nodes.referee import single_scorer
 from ..nodes.runtime.bound_judge import Models
 from ..nodes.runtime.verdicts import lone_scorer, number_of_orders
 from ..state.citations import CHATEVAL
+from ..state.protocol_facts import SINGLE_FACTS
 from ..state.protocols import Protocol, exactly
 from ..state.settings import SingleSettings
 from .engine.base import ProtocolGraph
@@ -34,8 +35,8 @@ protocol = Protocol(
     settings=SingleSettings,
     prompts=("shared", "chateval"),
     calls=lambda settings, kind, _can: {"scorer": exactly(number_of_orders(settings, kind))},
-    role_kinds={"scorer": "scores"},
-    is_baseline=True,
+    role_kinds=SINGLE_FACTS.role_kinds,
+    is_baseline=SINGLE_FACTS.is_baseline,
 )
 
 

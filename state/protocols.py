@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Generic, Literal, TypeVar, get_args
+from typing import Any, Generic, TypeVar, get_args
 
 from .citations import Citation
 from .errors import UsageError
+from .protocol_facts import ProtocolFacts
 from .settings import Settings, SettingsT
 from .tasks import CompareTask, ScoreTask, TaskKind
 from .transcript import RoleKind
@@ -121,22 +122,6 @@ class Replay:
 
 
 @dataclass(frozen=True)
-class Ensemble:
-    """The rules for ensembles of any size of a protocol with several judges that do not talk.
-
-    Attributes:
-        single: the protocol of a single such judge; a run that repeats it contains ensembles too.
-        settings: returns the settings of an ensemble of a number of judges; with ``True``, of equal
-            judges, so that the first k of them are the ensemble of k.
-        alike: returns whether the judges of a run with these settings are equal.
-    """
-
-    single: str
-    settings: Callable[[int, bool], Mapping[str, Any]]
-    alike: Callable[[Mapping[str, Any]], bool] = lambda _settings: True
-
-
-@dataclass(frozen=True)
 class Ablation:
     """An experiment of a protocol's paper as a ready-made sweep, in plain data.
 
@@ -167,8 +152,11 @@ class Ablation:
 
 
 @dataclass(frozen=True)
-class Protocol(Generic[SettingsT]):
+class Protocol(ProtocolFacts, Generic[SettingsT]):
     """The record of a protocol; a module in ``graphs`` with such a record is registered.
+
+    Its fields ``role_kinds``, ``ensemble``, ``is_baseline`` and ``score_gaps`` are described in
+    ``ProtocolFacts``.
 
     Attributes:
         name: its name on the command line and in results.
@@ -189,17 +177,12 @@ class Protocol(Generic[SettingsT]):
             run; raises an ``InputError`` that names the field.
         templates: the folder with those folders of ``prompts`` that are not bundled; ``None`` if
             all are. A protocol of another package uses ``Path(__file__).parent / "prompts"``.
-        role_kinds: the effect of each role's turns on the verdict; by default ``scores``.
         number_only_roles: roles that answer with only a number, so that their replies are short.
         pauses_for_person: returns, from the settings, the setting that makes it wait for a human,
             such as ``on_unresolved=human``; empty if it never waits. A batch refuses to wait.
         may_end_unresolved: returns, from the settings, whether it can end at its last round
             (``stop_reason`` is ``max_rounds``).
         replay: the parts that a replay of recorded replies needs.
-        ensemble: the rules for smaller and larger ensembles, for judges that do not talk.
-        is_baseline: whether it is a single judge, the default base for gains.
-        score_gaps: whether both answers have a total after each round (``by_round``) or once
-            (``once``), so that reports can show the gap between them.
         agents: returns, from the settings, the number of agents at each node with several, for
             drawings.
         phases: for a node without an agent at which all meet: the possible outcomes after each
@@ -224,14 +207,10 @@ class Protocol(Generic[SettingsT]):
     input_schema: type[Any] | None = None
     check_task: Callable[[SettingsT, ScoreTask | CompareTask], None] = any_task
     templates: Path | None = None
-    role_kinds: Mapping[str, RoleKind] = field(default_factory=dict)
     number_only_roles: tuple[str, ...] = ()
     pauses_for_person: Callable[[SettingsT], str] = lambda _settings: ""
     may_end_unresolved: Callable[[SettingsT], bool] = lambda _settings: False
     replay: Replay = Replay()
-    ensemble: Ensemble | None = None
-    is_baseline: bool = False
-    score_gaps: Literal["none", "once", "by_round"] = "none"
     agents: Callable[[SettingsT], Mapping[str, int]] = lambda _settings: {}
     phases: Mapping[str, Mapping[str, Sequence[str]]] = field(default_factory=dict)
     impossible: Callable[[SettingsT], Collection[str]] = lambda _settings: ()

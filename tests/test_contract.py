@@ -12,6 +12,7 @@ import pytest
 from jurygraph.eval.datasets.catalog import SOURCES
 from jurygraph.eval.metrics import METRICS
 from jurygraph.graphs.engine.registry import find_protocol, protocols
+from jurygraph.state.protocol_facts import BUNDLED, ProtocolFacts
 from jurygraph.state.protocols import total
 from jurygraph.state.settings import WrapperSettings
 from jurygraph.testing import DatasetContract, MetricContract, ProtocolContract
@@ -192,3 +193,23 @@ def test_the_readme_tells_the_same_number_of_calls(name: str) -> None:
             module.protocol.calls(module.build().bound_judge.bound, kind, lambda *_: False).values()
         )
         assert {calls.least, calls.most} <= numbers
+
+
+def test_readers_of_runs_know_every_bundled_protocol_as_its_record_does() -> None:
+    known = protocols().items()
+    bundled = {
+        name: module.protocol
+        for name, module in known
+        if module.__name__.startswith("jurygraph.graphs.")
+    }
+    facts = {
+        name: ProtocolFacts(
+            role_kinds=record.role_kinds,
+            ensemble=record.ensemble,
+            is_baseline=record.is_baseline,
+            score_gaps=record.score_gaps,
+        )
+        for name, record in bundled.items()
+    }
+    assert list(facts) == list(BUNDLED)
+    assert facts == dict(BUNDLED)

@@ -5,6 +5,7 @@ import sys
 from typing import Any
 
 import pytest
+from jurygraph.eval import evaluate
 from jurygraph.graphs.engine.registry import protocols
 
 from .processes import ran
@@ -18,14 +19,17 @@ HEAVY = PROVIDERS | TABLES | METRICS | OUTSIDE
 GRAPHS = {"langchain_core", "langgraph"}
 CONSOLE = {"sqlalchemy", "typer"}
 
-HELP = """
-sys.argv = ["jurygraph", "--help"]
+COMMAND = """
+import os
+os.chdir({folder!r})
+sys.argv = ["jurygraph", *{words!r}.split()]
 from jurygraph.eval.cli.app import main
 try:
     main()
 except SystemExit as ended:
     assert not ended.code, ended.code
 """
+HELP = COMMAND.format(folder=".", words="--help")
 LIGHT = {
     "jurygraph": ("import jurygraph", HEAVY | GRAPHS | CONSOLE | {"numpy", "yaml"}),
     "jurygraph.state": ("import jurygraph.state", HEAVY | GRAPHS | CONSOLE | {"numpy", "yaml"}),
@@ -51,6 +55,17 @@ LIGHT = {
         for command in ("show", "agree")
     },
 }
+READERS = {
+    "agree": "agree run",
+    "show": "show run lighthouse-good",
+    "report": "report run --all",
+    "report of comparisons": "report pairs --all",
+    "the page of a report": "report run --html page.html",
+    "export": "export run pairs --out verdicts.csv",
+}
+"""Commands that read finished runs."""
+READING = GRAPHS | PROVIDERS | METRICS | {"sqlalchemy", "pandas", "polars", "psycopg", "pyarrow"}
+"""Packages that these need for no format of theirs that is tested here."""
 WITH_GRAPHS = {
     "all protocols": (
         "\n".join(f"import {module.__name__}" for module in protocols().values()),
@@ -111,9 +126,15 @@ print(json.dumps(told))
 
 
 @pytest.fixture(scope="module")
-def told() -> dict[str, Any]:
+def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """For every case how its process ended, and which modules it has loaded."""
+    runs = tmp_path_factory.mktemp("runs")
+    evaluate(["debate", "single"], "demo", aspects=["coherence"], limit=12, out=runs / "run")
+    evaluate(["samre", "ensemble"], "demo-pairs", limit=6, out=runs / "pairs")
     light = {name: code for name, (code, _) in LIGHT.items()}
+    light |= {
+        name: COMMAND.format(folder=str(runs), words=words) for name, words in READERS.items()
+    }
     heavy = {name: code for name, (code, _) in WITH_GRAPHS.items()}
     heavy |= {f"functions: {name}": code + FUNCTIONS for name, code in ORDERS.items()}
     done = ran(sys.executable, "-c", FORKS, input=json.dumps([light, heavy]))
@@ -126,6 +147,14 @@ def test_what_is_heavy_is_loaded_where_it_is_needed(told: dict[str, Any], name: 
     unwanted = {**LIGHT, **WITH_GRAPHS}[name][1]
     assert told[name]["code"] == 0, told["errors"]
     assert unwanted.isdisjoint(told[name]["modules"]), unwanted & set(told[name]["modules"])
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_a_finished_run_is_read_without_graphs_and_database(
+    told: dict[str, Any], name: str
+) -> None:
+    assert told[name]["code"] == 0, told["errors"]
+    assert READING.isdisjoint(told[name]["modules"]), READING & set(told[name]["modules"])
 
 
 @pytest.mark.parametrize("order", ORDERS)

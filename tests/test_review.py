@@ -17,7 +17,7 @@ from jurygraph.graphs import (
     single,
 )
 from jurygraph.graphs.engine.registry import find_protocol
-from jurygraph.nodes.human import HumanAnswer, read_answer
+from jurygraph.nodes.human_answers import HumanAnswer, read_answer
 from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.state import CompareTask, InputError, ReplyError, ScoreTask, UsageError, Verdict
 from jurygraph.state.review_rules import Rule, reasons

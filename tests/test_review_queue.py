@@ -22,7 +22,7 @@ from jurygraph.eval.review.review_queue import (
     write_queue,
 )
 from jurygraph.eval.statistics.chance_corrected import krippendorff_alpha
-from jurygraph.nodes.human import HumanAnswer
+from jurygraph.nodes.human_answers import HumanAnswer
 from jurygraph.state import DataError, UsageError
 from jurygraph.state.review_rules import Rule
 from typer.testing import CliRunner

@@ -11,11 +11,12 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from ...state.aspects import ASPECTS
-from ...state.protocols import Ensemble
+from ...state.protocol_facts import Ensemble
 from ...state.redaction import shell_line
 from ...state.transcript import total_usage
 from ..datasets.dataset import data_options
 from ..results.evaluation import UsageTotals
+from ..results.known_protocols import known_protocols
 from ..statistics.alignment import grouped
 from ..statistics.resampling import Statistic
 from .comparison import PairwiseComparator, PairwiseComparison, adjusted
@@ -305,11 +306,7 @@ def holds_ensembles(data: JudgeAspectData) -> bool:
 @cache
 def ensemble_protocols() -> dict[str, Ensemble]:
     """Return the protocols of judges without debate, by name."""
-    # Imported here, because reading and comparing results needs no graphs until a protocol is
-    # looked up.
-    from ...graphs.engine.registry import protocols
-
-    ensembles = {name: module.protocol.ensemble for name, module in protocols().items()}
+    ensembles = {name: facts.ensemble for name, facts in known_protocols().items()}
     return {name: ensemble for name, ensemble in ensembles.items() if ensemble is not None}
 
 

@@ -18,6 +18,7 @@ from typing import Annotated, Generic, Literal, NamedTuple, TypeVar
 import numpy as np
 
 from ...state.errors import UsageError
+from ..results.known_protocols import known_protocols
 from ..statistics.alignment import Floats, Ints, Reasons
 from ..statistics.resampling import Resampling, Statistic
 from ..statistics.significance import LEVEL, holm
@@ -233,10 +234,7 @@ def courtroom(
 
 def _sides(comparator: PairwiseComparator) -> Iterator[_Side]:
     """Yield the judges that give both sides a total, those with several rounds first."""
-    # Imported here, because reading and comparing results needs no graphs.
-    from ...graphs.engine.registry import protocols
-
-    known = {name: module.protocol for name, module in protocols().items()}
+    known = known_protocols()
     for name, protocol in sorted(
         known.items(), key=lambda named: named[1].score_gaps != "by_round"
     ):

@@ -18,6 +18,7 @@ import numpy as np
 
 from ...state.errors import UsageError
 from ..results.agreement_rows import FlaggedItems
+from ..results.known_protocols import known_protocols
 from ..statistics.alignment import grouped
 from ..statistics.resampling import Resampling
 from .annotators import EPSILON, Annotators, compare_annotators
@@ -281,12 +282,8 @@ def choose_bases(judges: Sequence[LoadedJudge], base: str | None) -> dict[str, s
 
 def _usual_bases() -> list[str]:
     """Return the protocols of single judges; protocols that form an ensemble come first."""
-    # Imported here, because reading and comparing results needs no graphs until a base is looked
-    # up.
-    from ...graphs.engine.registry import protocols
-
     singles = {ensemble.single for ensemble in ensemble_protocols().values()}
-    baselines = [name for name, module in protocols().items() if module.protocol.is_baseline]
+    baselines = [name for name, facts in known_protocols().items() if facts.is_baseline]
     # False sorts before True, and sorting is stable.
     return sorted(baselines, key=lambda name: name not in singles)
 

@@ -13,7 +13,7 @@ from rich.prompt import Prompt
 from rich.text import Text
 
 from ...graphs.wrappers.review import check_rules
-from ...nodes.human import read_answer, wanted
+from ...nodes.human_answers import read_answer, wanted
 from ...state.errors import ReplyError, UsageError
 from ...state.redaction import spelled_out
 from ...state.review_rules import IN_DOUBT, Rule

@@ -15,7 +15,7 @@ from ...nodes.models.loaded_model import LoadedModel
 from ...nodes.runtime.bound_judge import Models, by_role
 from ...state.checked import listed
 from ...state.errors import UsageError
-from ...state.protocols import Ensemble
+from ...state.protocol_facts import Ensemble
 from ...state.settings.base_settings import explicitly_set
 from ..analysis.equal_cost import ensemble_protocols
 from ..run.plan.plan import Options, settings_under

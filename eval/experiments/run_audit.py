@@ -22,11 +22,12 @@ from ...graphs.engine.base import Graph
 from ...graphs.wrappers.audit import audit as auditor_graph
 from ...graphs.wrappers.audit import audited_places
 from ...nodes.common.sync_bridge import run_blocking
-from ...nodes.models.resolver import OFFLINE, load
+from ...nodes.models.resolver import load
 from ...nodes.models.send import answering_calls
 from ...nodes.runtime.bound_judge import Models
 from ...state.errors import ModelCallError, ReplyError, StoppedError, UsageError
 from ...state.protocols import exactly
+from ...state.settings import OFFLINE
 from ...state.transcript import usage_of_turns
 from ..analysis.debate_counters import shown_to_critics
 from ..analysis.verdict_columns import ReadTurn, turns_of

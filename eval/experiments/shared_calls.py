@@ -18,9 +18,10 @@ from ...graphs.engine.registry import find_protocol
 from ...graphs.engine.wrapper import bound_judge_of
 from ...nodes.models.call import Call, Reply, Send, fingerprint
 from ...nodes.models.loaded_model import LoadedModel
-from ...nodes.models.resolver import OFFLINE, load
+from ...nodes.models.resolver import load
 from ...nodes.models.send import CallMiddleware
 from ...state.protocols import CallRange, Range
+from ...state.settings import OFFLINE
 from ..run.plan.dry_run import ask_instead, rehearse, with_reply_shape
 from ..run.plan.estimator import Estimate, Part, added, aestimate, some_tasks
 from .sweep_plan import PlannedCell, SweepPlan

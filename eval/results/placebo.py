@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ...nodes.models.resolver import OFFLINE
+from ...state.settings import OFFLINE
 
 PLACEBO_REPEAT = 1
 """The repeat number that marks the calls of a placebo, so that they get their own replies."""

@@ -29,6 +29,7 @@ from ...state.transcript import USAGE_FIELDS, Turn, Usage
 from ...state.verdict import Winner
 from ..datasets.items import digest
 from ..journal.private_files import private, whole_file
+from .known_protocols import role_kinds
 
 FILE = "results.jsonl"
 
@@ -110,10 +111,9 @@ def kind_of_turns(result: Result) -> KindOf:
     >>> kind_of_turns(Result(item="a", protocol="debate", status="ok"))(turn)
     'objects'
     """
-    # Reading results needs no graphs. Import them when the first transcript is used.
-    from ...graphs.engine import registry
-
-    return registry.kind_of_turns(result.protocol, result.details)
+    # A wrapper's verdict names the protocol inside in its details.
+    kinds = role_kinds(str(result.details.get("of", result.protocol)))
+    return lambda turn: kinds.get(turn["role"], "scores")
 
 
 _FIELDS = list(Result.__annotations__)

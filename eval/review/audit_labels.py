@@ -10,8 +10,8 @@ from typing import Annotated, Any
 import numpy as np
 import orjson
 
-from ...graphs.wrappers.audit import BEHAVIOURS, KINDS
 from ...state.errors import DataError
+from ...state.turn_labels import BEHAVIOURS, KINDS
 from ..results.agreement import STANDARD
 from ..results.results import Key
 from ..statistics.alignment import grouped, number_clusters

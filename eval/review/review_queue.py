@@ -23,7 +23,7 @@ from typing import Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from ...nodes.human import HumanAnswer, read_answer, wanted
+from ...nodes.human_answers import HumanAnswer, read_answer, wanted
 from ...state.aggregation import majority, standard_deviation
 from ...state.aspects import Aspect
 from ...state.errors import DataError, ReplyError, UsageError

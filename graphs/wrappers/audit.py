@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Literal, NotRequired, get_args
+from typing import Annotated, Any, ClassVar, NotRequired
 
 from langgraph.graph import END
 from langgraph.runtime import get_runtime
@@ -29,38 +29,14 @@ from ...nodes.runtime.prompt_context import Prompt
 from ...state.errors import ReplyError, UsageError
 from ...state.graph_state import append, merge_turns
 from ...state.transcript import Turn, TurnIds
+from ...state.turn_labels import BEHAVIOURS, KINDS, TurnLabel
 from ..engine._langgraph import SyncFunction
 from ..engine.base import AsyncNode
 from ..engine.registry import role_kinds
 from ..engine.wrapper import StepGraph
 
-Kind = Literal["argument", "repetition", "concession"]
-KINDS: tuple[Kind, ...] = get_args(Kind)
-
-Behaviour = Literal["opening", "alternative", "maintenance", "consensus", "none"]
-BEHAVIOURS: tuple[Behaviour, ...] = get_args(Behaviour)
-
 _AUDITED = ("scores", "panel", "objects", "argues", "decides", "votes")
 """The kinds of roles whose turns are labelled; other roles relay, summarize or plan."""
-
-
-class TurnLabel(TypedDict):
-    """The label of one turn.
-
-    Attributes:
-        turn, agent, role, round: the turn, its agent with its role, and its round.
-        kind: what it did to the arguments.
-        behaviour: the behaviour that it shows most clearly.
-        answers: whether it answers the turn before it; None for the first turn.
-    """
-
-    turn: str
-    agent: str
-    role: str
-    round: int
-    kind: Kind
-    behaviour: Behaviour
-    answers: bool | None
 
 
 class AuditInput(TypedDict):

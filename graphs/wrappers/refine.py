@@ -29,7 +29,6 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from ...nodes.models.model_chains import is_chain
-from ...nodes.models.resolver import OFFLINE
 from ...nodes.runtime.agent_runtime import without_models
 from ...nodes.runtime.bound_judge import bound_agent
 from ...nodes.runtime.prompt_context import Prompts
@@ -40,6 +39,7 @@ from ...state.checked import shortened
 from ...state.conversations import read_conversation
 from ...state.errors import ModelCallError, ReplyError, UsageError
 from ...state.graph_state import GraphState, JudgeOutput, Outcome, append, as_json
+from ...state.settings import OFFLINE
 from ...state.tasks import ScoreTask, parse_task
 from ...state.transcript import Turn, TurnIds, usage_of_turns
 from ..engine.base import AsyncNode

@@ -19,12 +19,14 @@ from typing import Any, NotRequired, Unpack
 
 from langgraph.graph.state import CompiledStateGraph
 
-from ...nodes.human import HumanAnswer, ask_person, turn_of_person
+from ...nodes.human import ask_person, turn_of_person
+from ...nodes.human_answers import HumanAnswer
 from ...nodes.runtime.agent_runtime import without_models
 from ...nodes.runtime.bound_judge import Models
 from ...nodes.runtime.verdicts import number_of_orders, outcome_fields
 from ...state.errors import UsageError
 from ...state.graph_state import GraphState, Outcome
+from ...state.protocol_facts import REVIEW_FACTS
 from ...state.review_rules import IN_DOUBT, Rule, reasons
 from ...state.settings.base_settings import explicitly_set
 from ...state.settings.wrapper_settings import ReviewSettings
@@ -234,7 +236,7 @@ protocol = wrapper_record(
     name="review",
     summary="one protocol, and a person for verdicts that match a rule",
     source="human review of doubtful verdicts around any protocol",
-    role_kinds={"human": "decides"},
+    role_kinds=REVIEW_FACTS.role_kinds,
     pauses_for_person=lambda settings: f"when={','.join(settings.when)}",
 )
 

@@ -38,8 +38,6 @@ from .providers import OPENAI, PROVIDERS, client_of, provider_of
 if TYPE_CHECKING:
     from .openai_fast import FastChatOpenAI
 
-OFFLINE = ModelSpec(name="offline")
-
 MakeChatModel = Callable[[ModelSpec], BaseChatModel]
 """A function from a name and its parameters to a chat model.
 

@@ -24,6 +24,7 @@ from ...state.errors import UsageError
 from ...state.protocols import Protocol, exactly
 from ...state.redaction import HIDDEN, redact_all
 from ...state.settings import (
+    OFFLINE,
     Fences,
     ModelSpec,
     PanelSettings,
@@ -314,7 +315,7 @@ class BoundJudge(Generic[SettingsT]):
         self._check_roles(of_run)
         # Later entries win: the offline judge, the settings' names, chat model objects, the run's
         # own names.
-        chosen: dict[str, ModelSpec | LoadedModel] = {"*": resolver.OFFLINE}
+        chosen: dict[str, ModelSpec | LoadedModel] = {"*": OFFLINE}
         own = {role: model.loaded() for role, model in self._own.items()}
         chosen.update({**settings.models, **own, **of_run})
         if isinstance(settings, PanelSettings):
@@ -505,7 +506,7 @@ def _with_parameters(model: ModelSpec | LoadedModel, settings: Settings) -> Mode
     """
     if isinstance(model, LoadedModel):
         return model.tuned(settings.temperature, settings.max_tokens)
-    if model.name == resolver.OFFLINE.name:
+    if model.name == OFFLINE.name:
         return model
     temperature = DEFAULT_TEMPERATURE if settings.temperature is None else settings.temperature
     defaults = {"temperature": temperature, "max_tokens": settings.max_tokens}

@@ -1,5 +1,6 @@
 """The settings classes of the protocols, for Python, the command line and Studio's form."""
 
+from .base_settings import OFFLINE as OFFLINE
 from .base_settings import PAPERS as PAPERS
 from .base_settings import REPLY_LIMITS as REPLY_LIMITS
 from .base_settings import Fences as Fences

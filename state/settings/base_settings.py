@@ -157,6 +157,12 @@ class ModelSpec(Checked):
         return f"{self.name}?{query}" if query else self.name
 
 
+OFFLINE = ModelSpec(name="offline")
+"""The model of the demo mode: scores come from word counts, not from a language model."""
+
+OFFLINE = ModelSpec(name="offline")
+"""The model of the demo mode: scores come from word counts, not from a language model."""
+
 ModelName = Annotated[
     ModelSpec, BeforeValidator(ModelSpec.parse, json_schema_input_type=str | ModelSpec)
 ]

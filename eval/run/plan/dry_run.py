@@ -27,12 +27,13 @@ from ....nodes.evaluation_steps import keep_steps_in
 from ....nodes.models.call import Call, Reply, Send
 from ....nodes.models.capabilities import LOGPROBS, SEVERAL
 from ....nodes.models.loaded_model import LoadedModel
-from ....nodes.models.resolver import OFFLINE, load
+from ....nodes.models.resolver import load
 from ....nodes.models.send import CallMiddleware, answering_calls
 from ....nodes.runtime.bound_judge import BoundJudge
 from ....nodes.runtime.prompt_context import rubric_of_user
 from ....state.errors import UsageError
 from ....state.protocols import CallRange, CallsByRole, Range, exactly
+from ....state.settings import OFFLINE
 from ....state.tasks import TaskKind, parse_task, rubric_of
 from ...statistics.alignment import grouped
 

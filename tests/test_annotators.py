@@ -12,7 +12,11 @@ from jurygraph.eval.analysis.annotators import Rater
 from jurygraph.eval.datasets.items import CompareItem, ScoreItem
 from jurygraph.eval.report.sections import compose
 from jurygraph.eval.statistics.resampling import Resampling
-from jurygraph.eval.statistics.significance import Closeness, alternative_annotator_test
+from jurygraph.eval.statistics.significance import (
+    Closeness,
+    adjusted_for_discoveries,
+    alternative_annotator_test,
+)
 from jurygraph.eval.tables.grid import Grid, columns_of
 from jurygraph.state.errors import UsageError
 from scipy import stats
@@ -52,6 +56,14 @@ def test_too_few_items_say_nothing_and_an_impossible_epsilon_is_refused() -> Non
     assert (result.winning_rate, result.advantage, result.passed) == (None, None, None)
     with pytest.raises(UsageError, match="epsilon must be at least 0 and below 1, got 2"):
         alternative_annotator_test(np.zeros(0), np.zeros((0, 0)), epsilon=2)
+
+
+def test_p_values_are_adjusted_as_scipy_adjusts_them() -> None:
+    draw = np.random.default_rng(0)
+    for size in (1, 2, 3, 10):
+        p_values = np.round(draw.random(size), 1) * 0.3
+        wanted = stats.false_discovery_control(p_values, method="by")
+        assert adjusted_for_discoveries(p_values) == pytest.approx(wanted, abs=1e-12)
 
 
 def test_an_annotator_keeps_the_place_where_another_gave_nothing() -> None:

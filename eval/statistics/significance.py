@@ -280,7 +280,8 @@ def alternative_annotator_test(
     >>> result.winning_rate, result.advantage, result.passed
     (1.0, 1.0, True)
     """
-    from scipy import stats
+    # Not ``scipy.stats``, whose import takes half as long as a whole report.
+    from scipy.special import stdtr
 
     if not 0 <= epsilon < 1:
         raise UsageError(f"epsilon must be at least 0 and below 1, got {epsilon}")
@@ -302,13 +303,28 @@ def alternative_annotator_test(
         # Without variation, Student's t does not exist, and the mean decides.
         p = float(excess[0] >= epsilon)
         if np.ptp(excess):
-            p = float(stats.ttest_1samp(excess, epsilon, alternative="less").pvalue)
+            error = excess.std(ddof=1) / math.sqrt(len(excess))
+            p = float(stdtr(len(excess) - 1, (excess.mean() - epsilon) / error))
         p_values.append(p)
         advantages.append(float(judge_wins.mean()))
     if not p_values:
         return AlternativeAnnotatorTest(None, None)
-    beaten = stats.false_discovery_control(p_values, method="by") <= FALSE_DISCOVERIES
+    beaten = adjusted_for_discoveries(np.array(p_values)) <= FALSE_DISCOVERIES
     return AlternativeAnnotatorTest(float(beaten.mean()), float(np.mean(advantages)))
+
+
+def adjusted_for_discoveries(p_values: Floats) -> Floats:
+    """Adjust p-values so that their threshold bounds the false discovery rate of dependent tests.
+
+    Source: Benjamini and Yekutieli 2001, theorem 1.3; as ``false_discovery_control`` of SciPy.
+    """
+    ranks = np.arange(1, len(p_values) + 1)
+    order = np.argsort(p_values)
+    scaled = p_values[order] * len(p_values) * (1 / ranks).sum() / ranks
+    adjusted = np.empty_like(p_values)
+    # A smaller p-value is never adjusted to more than a larger one.
+    adjusted[order] = np.minimum.accumulate(scaled[::-1])[::-1].clip(0, 1)
+    return adjusted
 
 
 def _close(labels: Floats, others: Floats, closeness: Closeness) -> Floats:

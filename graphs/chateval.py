@@ -73,6 +73,9 @@ def calls(settings: ChatEvalSettings, kind: TaskKind, _can: Can) -> CallsByRole:
     voters = max(settings.referees // 2 + 1, votes_needed(settings.quorum, settings.referees))
     fewest = everybody - settings.referees + voters
     may_end = kind == "compare" and "decided" in settings.stop
+    if settings.recuse != "none":
+        may_end = True
+        fewest = votes_needed(settings.quorum, settings.referees) * settings.turns
     discussion = {
         "referee": CallRange(fewest if may_end else everybody, everybody),
         "summarizer": exactly(summarized if settings.strategy == "summarizer" else 0),

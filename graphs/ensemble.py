@@ -61,6 +61,9 @@ def calls(settings: EnsembleSettings, kind: TaskKind, _can: Can) -> CallsByRole:
     referees = exactly(settings.referees)
     if "decided" in settings.stop:
         referees = CallRange(fewest_referees(settings, kind), settings.referees)
+    if settings.recuse != "none":
+        needed = votes_needed(settings.quorum, settings.referees)
+        referees = CallRange(needed, settings.referees)
     referees *= number_of_orders(settings, kind)
     return {"planner": exactly(int(settings.roles == AUTO)), "referee": referees}
 

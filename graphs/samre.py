@@ -72,13 +72,16 @@ def calls(settings: SamreSettings, _kind: TaskKind, _can: Can) -> CallsByRole:
     rounds = CallRange(min(1 if may_end_at_once else 2, settings.max_rounds), settings.max_rounds)
     # Half of the jurors decide if the mean scores agree with them.
     in_turn = CallRange((settings.jurors + 1) // 2, settings.jurors)
+    jury = in_turn if "decided" in settings.stop else exactly(settings.jurors)
+    if settings.recuse != "none":
+        jury = CallRange(0, settings.jurors)
     # No round reads a summary of the last one.
     between = CallRange(rounds.least - 1, rounds.most - 1)
     return {
         "planner": exactly(int(settings.writes_backgrounds)),
         "advocate": rounds * 2 + exactly(4 if settings.cross_examine else 0),
         "judge": rounds,
-        "juror": in_turn if "decided" in settings.stop else exactly(settings.jurors),
+        "juror": jury,
         "summarizer": between if settings.memory == "summary" else exactly(0),
     }
 

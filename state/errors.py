@@ -205,6 +205,13 @@ class ModelCallError(JurygraphError, RuntimeError):
         self.may_be_billed = may_be_billed
 
 
+class RecusedError(ModelCallError):
+    """A member of a panel that does not vote, because its family wrote a text under judgement.
+
+    No call was made.
+    """
+
+
 class ContextOverflowError(ModelCallError):
     """A call whose prompt exceeds the model's context."""
 

@@ -26,6 +26,9 @@ CALL_FAILED = "call_failed"
 The other faults are ``ReplyFault``.
 """
 
+RECUSED = "recused"
+"""The ``fault`` of a member that did not vote, because its family wrote a text under judgement."""
+
 
 class Roll(NamedTuple):
     """The members of a panel, and those that have not voted.
@@ -169,7 +172,8 @@ def check_quorum(
     Raises:
         QuorumError: too few votes, and at least one reply could not be read; contains the raw
             replies.
-        ModelCallError: too few votes, because the providers refused the other calls.
+        ModelCallError: too few votes, because the providers refused the other calls, or the other
+            members are recused.
         UsageError: the quorum is higher than the number of members.
     """
     needed = votes_needed(quorum, len(roll.members))
@@ -186,7 +190,7 @@ def check_quorum(
         lacking.append(f"quorum={quorum} needs {needed}")
     reasons = "; ".join(map(_with_reply, failed))
     problem = f"{votes}, and {', and '.join(lacking)}. {reasons}"
-    unread = next((turn for turn in failed if turn.get("fault") != CALL_FAILED), None)
+    unread = next((turn for turn in failed if turn.get("fault") not in _WITHOUT_REPLY), None)
     if unread is None:
         raise ModelCallError(problem)
     raise QuorumError.of_turn(problem, unread)
@@ -226,6 +230,10 @@ def replaced_members(turns: Sequence[Turn]) -> dict[str, dict[str, str]]:
     return found
 
 
+_WITHOUT_REPLY = (CALL_FAILED, RECUSED)
+"""The faults of members of whom there is no reply to read."""
+
+
 def _agent_of(turn: Turn) -> tuple[Any, ...]:
     """Return an agent's name with its repeat and stage, because wrappers ask it several times."""
     return (turn["agent"], turn.get("repeat"), turn.get("stage"))
@@ -244,5 +252,5 @@ def _with_reply(turn: Turn) -> str:
     # Both ends, as in `ReplyError`.
     shown = content if len(content) <= 400 else f"{content[:200]} ... {content[-180:]}"
     # A provider that refused the first request sent no reply.
-    reply = f" Raw reply: {shown!r}" if content or turn.get("fault") != CALL_FAILED else ""
+    reply = f" Raw reply: {shown!r}" if content or turn.get("fault") not in _WITHOUT_REPLY else ""
     return f"{turn['agent']}, round {turn['round']}: {_reason(turn)}{reply}"

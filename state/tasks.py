@@ -12,6 +12,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import (
     AfterValidator,
+    BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
@@ -42,6 +43,17 @@ def _messages_as_text(value: Any, info: ValidationInfo) -> Any:
 
 TEXTS = ("source", "question", "context", "fact", "reference", "candidate", "answer_1", "answer_2")
 """The fields of tasks that are texts, in reading order."""
+
+
+AUTHORS = ("system", "model_1", "model_2")
+"""The fields of tasks that name the author of a text. No agent is shown them."""
+
+Author = Annotated[str | None, Field(default=None, exclude_if=lambda author: author is None)]
+
+
+def shown_fields(task: type[BaseModel]) -> tuple[str, ...]:
+    """Return the names of a task's fields that prompts may show: all but its authors."""
+    return tuple(name for name in task.model_fields if name not in AUTHORS)
 
 
 def texts_of(fields: Any) -> Any:
@@ -166,6 +178,8 @@ class ScoreTask(_Task):
     """Further texts for judging the candidate, such as retrieved passages, if any."""
     reference: Annotated[OptionalText, AsText] = None
     """A correct text to compare the candidate with, if there is one."""
+    system: Author = None
+    """The model that wrote the candidate, for `recuse`; no agent is shown it."""
     media: TaskMedia = Field(default={}, description=MEDIA)
 
     @model_validator(mode="after")
@@ -206,6 +220,10 @@ class CompareTask(_Task):
     """A correct answer to compare with, if there is one."""
     context: Annotated[OptionalText, AsText] = None
     """Further texts for judging the answers, such as retrieved passages, if any."""
+    model_1: Author = None
+    """The model that wrote answer 1, for `recuse`; no agent is shown it."""
+    model_2: Author = None
+    """The model that wrote answer 2, for `recuse`; no agent is shown it."""
     low: float = 1
     """Lowest score of an answer."""
     high: float = 10

@@ -55,6 +55,18 @@ UNREAD_SAMPLES = WarningKind(
 )
 VOID_VOTE = WarningKind("void vote. {problem}", "void vote")
 NO_VOTE = WarningKind("no vote, left out of the panel. {problem}", "panel without some members")
+RECUSED_MEMBER = WarningKind(
+    "recused, left out of the panel. {problem}", "panel with recused members"
+)
+UNKNOWN_FAMILY = WarningKind(
+    "recuse=family: the family of {name} is unknown, so nobody was recused because of it",
+    "recusal with an unknown family",
+)
+NO_AUTHOR = WarningKind(
+    "recuse=family: the task does not name the author of every text, so a member may have judged "
+    "a text of its family",
+    "recusal without an author",
+)
 SILENT = WarningKind("left out of the discussion. {problem}", "discussion with silent turns")
 REPLACED = WarningKind(
     "{model} has taken the seat of {replaces}. {reason}", "panel with replaced members"
@@ -120,6 +132,9 @@ KINDS = (
     UNREAD_SAMPLES,
     VOID_VOTE,
     NO_VOTE,
+    RECUSED_MEMBER,
+    UNKNOWN_FAMILY,
+    NO_AUTHOR,
     SILENT,
     REPLACED,
     NO_QUORUM,

@@ -105,7 +105,7 @@ def test_a_vote_stands_without_a_referee_of_the_last_turn(
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_a_referee_that_fails_in_an_earlier_turn_is_silent_and_asked_again(strategy: str) -> None:
     model = speaking(fails_in(("referee_2", 1)))
-    settings = {"referees": 2, "strategy": strategy, "repair": 0}
+    settings: Any = {"referees": 2, "strategy": strategy, "repair": 0}
     verdict, _ = held(chateval, model, **settings)
     assert verdict.score == 4
     assert [*verdict.details["scores_by_referee"]] == ["referee_1", "referee_2"]
@@ -169,7 +169,7 @@ def test_the_quorum_of_the_last_turn(
     referees: int, failing: int, quorum: Any, stands: bool
 ) -> None:
     model = speaking(fails_in(*[(f"referee_{n}", 2) for n in range(1, failing + 1)]))
-    settings = {"referees": referees, "roles": "same", "quorum": quorum}
+    settings: Any = {"referees": referees, "roles": "same", "quorum": quorum}
     if stands:
         verdict, _ = held(chateval, model, **settings)
         assert len(verdict.details["scores_by_referee"]) == referees - failing
@@ -293,7 +293,7 @@ def test_a_replacement_that_fails_in_a_later_turn_is_missing_with_both_reasons(
 @pytest.mark.parametrize("collaborate", [False, True])
 def test_a_team_goes_on_without_an_advocate(aggregate: str, collaborate: bool) -> None:
     model = speaking(fails_in(("advocate_1_2", 1), ("advocate_2_1", 1)))
-    settings = {"aggregate": aggregate, "collaborate": collaborate, "repair": 0}
+    settings: Any = {"aggregate": aggregate, "collaborate": collaborate, "repair": 0}
     verdict, transcript = held(more, model, COMPARE_TASK, **settings)
     assert (verdict.winner, verdict.scores) == ("1", (90, 60))
     assert sorted(verdict.details["missing"]) == ["advocate_1_2", "advocate_2_1"]
@@ -414,7 +414,7 @@ def test_a_resumed_run_pays_nothing_twice(
     provider: Provider, tmp_path: Path, strategy: str
 ) -> None:
     data = dataset(tmp_path, 2)
-    settings = {**PLAIN, "referees": 3, "strategy": strategy}
+    settings: Any = {**PLAIN, "referees": 3, "strategy": strategy}
     models = {"*": "openai:gpt-4o-mini", "referee_2": "openai:gpt-shy"}
     options: dict[str, Any] = {"models": models, "settings": settings, "concurrency": 1}
 

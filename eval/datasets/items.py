@@ -232,7 +232,7 @@ class ScoreItem(_Item):
                 raise UsageError(f"{self.id!r} on {aspect.name}: {error}") from error
             aspect = aspect.model_copy(update={"rubric": together})
         texts = {name: getattr(self, name) for name in TEXTS if name in ScoreTask.model_fields}
-        return ScoreTask(**texts, aspect=aspect, media=self.media)
+        return ScoreTask(**texts, aspect=aspect, media=self.media, system=self.system)
 
     def label(self, aspect: str | None) -> float | None:
         """Return the human score, or the mean of several scores; ``None`` if there is none."""

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Hashable, Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from operator import itemgetter
 from typing import Any, Generic, NamedTuple, Unpack, cast
 
@@ -29,6 +30,7 @@ from ...nodes.common.sync_bridge import run_blocking
 from ...nodes.models.send import is_refused, replies_kept
 from ...nodes.runtime.agent_runtime import AgentRuntime
 from ...nodes.runtime.bound_judge import BoundJudge, Models, begun_with, split_models
+from ...nodes.runtime.recusal import authors_of, recuses
 from ...nodes.runtime.verdicts import (
     Decide,
     Details,
@@ -44,7 +46,7 @@ from ...state.errors import ModelCallError, ReplyError, UsageError
 from ...state.graph_state import AgentState, JudgeOutput, JudgeState, Outcome, updated
 from ...state.panels import Quorum, without_missing
 from ...state.protocols import Protocol
-from ...state.settings import PanelSettings, SettingsT, make_settings
+from ...state.settings import SeatSettings, SettingsT, make_settings
 from ...state.tasks import input_schema_of
 from ...state.transcript import Score, Turn, TurnIds
 from ...state.verdict import StopReason
@@ -197,7 +199,8 @@ class ProtocolGraph(JudgeGraphBuilder, Generic[SettingsT]):
         If the settings are ``PanelSettings`` with ``replacements``, the first of these models that
         is not the failed one takes the member's seat, once, and keeps it in later rounds. It is
         asked the same question, and its turns have ``replaces``. If it fails too, the member is
-        missing with both reasons.
+        missing with both reasons. With ``recuse="family"``, a member whose family wrote one of the
+        texts is not asked, and is replaced or missing like one whose call failed.
 
         Args:
             name: the node's name.
@@ -215,6 +218,8 @@ class ProtocolGraph(JudgeGraphBuilder, Generic[SettingsT]):
 
         async def act(state: AgentState) -> Update:
             runtime = await self._runtime(state)
+            if panel is not None and recuses(runtime.settings):
+                runtime = replace(runtime, authors=authors_of(state["task"]))
             before: list[Turn] = []
             replaces: str | None = None
             if (seat := _replaced_turn(state)) and (
@@ -366,7 +371,7 @@ class ProtocolGraph(JudgeGraphBuilder, Generic[SettingsT]):
         """Check that a debate makes no more calls than its protocol declares."""
         calls = sum(turn["calls"] for turn in state["transcript"])
         most = self.protocol.most_calls(settings, state["task"]["kind"])
-        seats = 2 if isinstance(settings, PanelSettings) and settings.replacements else 1
+        seats = 2 if isinstance(settings, SeatSettings) and settings.replacements else 1
         if calls > most * (2 + settings.repair) * seats:
             raise UsageError(
                 f"{self.protocol.name} has made {calls:,} "

@@ -87,6 +87,7 @@ class ChatEvalOptions(CommonOptions, total=False):
     """The settings of ``chateval``."""
 
     replacements: str | Sequence[str | Mapping[str, Any]]
+    recuse: Literal["none", "family"]
     position_calibration: bool
     referees: int
     roles: RoleGroup | RoleName | OwnText | Sequence[RoleName | Role | Mapping[str, str]]
@@ -126,6 +127,7 @@ class EnsembleOptions(CommonOptions, total=False):
     """The settings of ``ensemble``."""
 
     replacements: str | Sequence[str | Mapping[str, Any]]
+    recuse: Literal["none", "family"]
     position_calibration: bool
     referees: int
     roles: RoleGroup | RoleName | OwnText | Sequence[RoleName | Role | Mapping[str, str]]
@@ -183,6 +185,7 @@ class SamreOptions(CommonOptions, total=False):
     """The settings of ``samre``."""
 
     replacements: str | Sequence[str | Mapping[str, Any]]
+    recuse: Literal["none", "family"]
     max_rounds: int
     jurors: int
     backgrounds: str | Sequence[str]

@@ -18,8 +18,8 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from langgraph.runtime import get_runtime
 
 from ...state.aggregation import swapped
-from ...state.errors import ModelCallError, ReplyError, ReplyFault
-from ...state.panels import CALL_FAILED
+from ...state.errors import ModelCallError, RecusedError, ReplyError, ReplyFault
+from ...state.panels import CALL_FAILED, RECUSED
 from ...state.settings import Settings, SettingsT
 from ...state.transcript import Turn, TurnIds, total_usage, turn_without_model
 from ...state.verdict_warnings import (
@@ -32,6 +32,7 @@ from ...state.verdict_warnings import (
 from ..common.server_rules import check_media
 from ..models.call import Call, Reply
 from ..models.capabilities import text_block, with_text
+from ..models.families import kinship
 from ..models.loaded_model import LoadedModel
 from ..models.send import draw_samples, invalidate, send
 from ..offline import OfflineJudge
@@ -39,6 +40,7 @@ from ..replies import LONGEST_READ_WHOLE, Shown
 from ..replies.own_words import without_reasoning
 from .output_schemas import OutputSchema, TextSchema, Value
 from .prompt_context import Prompt, Prompts
+from .recusal import check_recusal
 
 SAMPLING_TEMPERATURE = 1.0
 """The temperature of ``sample`` unless model or settings set one (G-Eval 3.1, FairEval 3.1)."""
@@ -132,6 +134,7 @@ class AgentRuntime(Generic[SettingsT]):
         models: the models by role or agent; ``"*"`` for all others.
         publish: the stream of the judge's own graph.
         turn_ids: numbers the turns, and knows the order in which two answers are shown.
+        authors: the authors of the texts under judgement, whose families may not judge them.
     """
 
     settings: SettingsT
@@ -139,6 +142,7 @@ class AgentRuntime(Generic[SettingsT]):
     models: Mapping[str, LoadedModel]
     publish: Publish
     turn_ids: TurnIds = field(default_factory=TurnIds)
+    authors: Sequence[str] = ()
     _spoken: _Spoken = field(default_factory=_Spoken, repr=False, compare=False)
 
     def say(self, round: int, agent: str, content: str, value: Any = None, **further: Any) -> Turn:
@@ -156,11 +160,13 @@ class AgentRuntime(Generic[SettingsT]):
 
         Raises:
             ReplyError: no readable reply; the error contains the raw text of the last one.
-            ModelCallError: the provider refused the call, or it failed permanently.
+            ModelCallError: the provider refused the call, or it failed permanently; a
+                ``RecusedError`` if the agent's family may not judge the texts.
         """
         model = self.model_of(question.role, question.agent)
         call = self._first_call(question, model)
         try:
+            check_recusal(model.label, self.authors)
             reply = await send(call)
         except ModelCallError:
             self._spoken.question = question
@@ -193,6 +199,7 @@ class AgentRuntime(Generic[SettingsT]):
         temperature = next(degree for degree in given if degree is not None)
         question = replace(question, parameters={**question.parameters, "temperature": temperature})
         try:
+            check_recusal(model.label, self.authors)
             sampled = await draw_samples(self._first_call(question, model), size)
         except ModelCallError:
             self._spoken.question = question
@@ -283,7 +290,9 @@ class AgentRuntime(Generic[SettingsT]):
         if not failed:
             raise error
         first = spoken.turns[failed[0]]
-        fault = error.fault if isinstance(error, ReplyError) else CALL_FAILED
+        fault: str = error.fault if isinstance(error, ReplyError) else CALL_FAILED
+        if isinstance(error, RecusedError):
+            fault = RECUSED
         words = error.problem if isinstance(error, ReplyError) else str(error)
         # Warnings already name the agent before the problem.
         problem = words.removeprefix(f"{first['agent']}, round {first['round']}: ")
@@ -293,10 +302,15 @@ class AgentRuntime(Generic[SettingsT]):
         ]
 
     def replaced(self, role: str, agent: str) -> AgentRuntime[SettingsT] | None:
-        """Return the runtime with another model in an agent's seat; None if no other is left."""
+        """Return the runtime with another model in an agent's seat; None if no other is left.
+
+        A model that is recused itself takes no seat.
+        """
         failed = self.model_of(role, agent)
         for key, model in self.models.items():
-            if key.startswith(f"{REPLACEMENT}_") and model.label != failed.label:
+            if not key.startswith(f"{REPLACEMENT}_") or model.label == failed.label:
+                continue
+            if not kinship(model.label, self.authors).author:
                 return replace(self, models={**self.models, agent: model}, _spoken=_Spoken())
         return None
 

@@ -27,7 +27,7 @@ from ...state.settings import (
     OFFLINE,
     Fences,
     ModelSpec,
-    PanelSettings,
+    SeatSettings,
     Settings,
     SettingsT,
     resolve_settings,
@@ -318,7 +318,7 @@ class BoundJudge(Generic[SettingsT]):
         chosen: dict[str, ModelSpec | LoadedModel] = {"*": OFFLINE}
         own = {role: model.loaded() for role, model in self._own.items()}
         chosen.update({**settings.models, **own, **of_run})
-        if isinstance(settings, PanelSettings):
+        if isinstance(settings, SeatSettings):
             # As models of the judge, they are checked, priced and recorded like all others.
             numbered = enumerate(settings.replacements, start=1)
             chosen.update({f"{REPLACEMENT}_{number}": model for number, model in numbered})

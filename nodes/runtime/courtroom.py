@@ -16,6 +16,7 @@ from typing import Any, ClassVar, NamedTuple
 from ...state.errors import ReplyError
 from ...state.graph_state import JudgeState
 from ...state.panels import without_failed
+from ...state.tasks import shown_fields
 from ...state.transcript import Score, Turn
 from ..replies.own_words import own_words, plain
 from .agent_runtime import AgentRuntime, Question
@@ -97,7 +98,7 @@ async def ask_in_court(
     task = task_of(state)
     prompts = runtime.prompts
     alone = record is None
-    values: dict[str, Any] = {name: getattr(task, name) for name in type(task).model_fields}
+    values: dict[str, Any] = {name: getattr(task, name) for name in shown_fields(type(task))}
     values |= {
         "low": LOWEST,
         "high": HIGHEST,

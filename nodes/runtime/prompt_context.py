@@ -35,6 +35,7 @@ from ...state.tasks import (
     is_rubric,
     parse_task,
     rubric_of,
+    shown_fields,
     user_rubric,
 )
 from ...state.transcript import Turn
@@ -66,7 +67,9 @@ class _TaskShown:
         if key not in self._materials:
             task = self.task
             form = score_schema(self.task)
-            values: dict[str, Any] = {name: getattr(task, name) for name in type(task).model_fields}
+            values: dict[str, Any] = {
+                name: getattr(task, name) for name in shown_fields(type(task))
+            }
             values |= {**form.limits(), "rubric": is_rubric(rubric_of(task))}
             shown = prompts.render(f"shared/{task.kind}_task", **values)
             if isinstance(task, ScoreTask):

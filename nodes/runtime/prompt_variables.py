@@ -15,7 +15,7 @@ import jinja2
 import jinja2.meta
 from jinja2 import nodes
 
-from ...state.tasks import TEXTS, CompareTask, ScoreTask
+from ...state.tasks import TEXTS, CompareTask, ScoreTask, shown_fields
 
 _NUMBER_FORM = ("structured", "alone", "low", "high", "whole", "metric")
 _POINTS_FORM = (*_NUMBER_FORM, "lowest", "highest", "names", "feedback", "explained")
@@ -54,7 +54,7 @@ _GIVEN: Mapping[str, Collection[str]] = {
     "courtroom/aggregator": ("side", "other", "round"),
     "courtroom/baseline": (),
     "courtroom/case": (
-        *CompareTask.model_fields,
+        *shown_fields(CompareTask),
         *("low", "high", "total_low", "total_high", "debated", "criteria"),
     ),
     "courtroom/feedback": _ROUNDS,
@@ -97,7 +97,7 @@ _GIVEN: Mapping[str, Collection[str]] = {
     "refine/system": (),
     "refine/writer": ("candidate", "objections"),
     "shared/attached": ("names",),
-    "shared/compare_task": (*CompareTask.model_fields, *_TASK_FORM),
+    "shared/compare_task": (*shown_fields(CompareTask), *_TASK_FORM),
     "shared/form_critique": ("structured", "alone"),
     "shared/form_pair": _NUMBER_FORM,
     "shared/form_score": _NUMBER_FORM,
@@ -106,7 +106,7 @@ _GIVEN: Mapping[str, Collection[str]] = {
     "shared/repair": ("problem", "form", "cut_off"),
     "shared/rubric_points": ("criteria", "rubric"),
     "shared/score_rules": ("aspect", "choices"),
-    "shared/score_task": (*ScoreTask.model_fields, *_TASK_FORM),
+    "shared/score_task": (*shown_fields(ScoreTask), *_TASK_FORM),
     "shared/system": (),
     "shared/system_alone": (),
 }

@@ -27,7 +27,13 @@ from ...state.aggregation import (
 )
 from ...state.errors import UsageError
 from ...state.graph_state import JudgeState, Outcome
-from ...state.panels import reasons_of_missing, replaced_members, silent_turns
+from ...state.panels import (
+    RECUSED,
+    failed_turns,
+    reasons_of_missing,
+    replaced_members,
+    silent_turns,
+)
 from ...state.protocols import Protocol
 from ...state.settings import EnsembleSettings, PositionSettings, Settings
 from ...state.tasks import TEXTS, TaskKind, parse_task
@@ -37,6 +43,7 @@ from ...state.verdict_warnings import (
     NO_TOKENS,
     NO_VOTE,
     NOT_TRIMMED,
+    RECUSED_MEMBER,
     REPLACED,
     SILENT,
     repeated_words,
@@ -44,6 +51,7 @@ from ...state.verdict_warnings import (
 from ..common.server_rules import check_media, check_size
 from ..replies.shown import verdict_warnings
 from .agent_runtime import AgentRuntime
+from .recusal import recuses, unchecked
 from .stops import EarlyStop, tokens_are_unknown
 
 
@@ -59,7 +67,10 @@ def number_of_orders(settings: Settings, kind: TaskKind) -> int:
 
 def swap_answers(task: dict[str, Any]) -> dict[str, Any]:
     """Return a comparison with its two answers swapped."""
-    return {**task, "answer_1": task["answer_2"], "answer_2": task["answer_1"]}
+    kept = {name: value for name, value in task.items() if name not in ("model_1", "model_2")}
+    authors = {"model_1": task.get("model_2"), "model_2": task.get("model_1")}
+    known = {name: author for name, author in authors.items() if author is not None}
+    return {**kept, **known, "answer_1": task["answer_2"], "answer_2": task["answer_1"]}
 
 
 def turns_in_order(state: JudgeState, order: int) -> list[Turn]:
@@ -392,10 +403,8 @@ def conclude(
     async def build_verdict(state: JudgeState, runtime: AgentRuntime[Any]) -> dict[str, Any]:
         settings = runtime.settings
         if weigh is None or len(state["orders"]) < 2:
-            verdict = with_failed(
-                verdict_of(state, settings), state["transcript"], protocol.role_kinds
-            )
-            return {"verdict": verdict.model_dump(mode="json")}
+            verdict = verdict_of(state, settings)
+            return {"verdict": of_panel(verdict, state, settings).model_dump(mode="json")}
         outcomes = []
         for order in (1, 2):
             # Build the verdict of one order alone. The turns' values are in the task's order.
@@ -404,8 +413,17 @@ def conclude(
             outcomes.append(
                 Outcome(verdict=made.model_dump(mode="json"), transcript=alone["transcript"])
             )
-        verdict = with_failed(weigh(*outcomes), state["transcript"], protocol.role_kinds)
+        verdict = of_panel(weigh(*outcomes), state, settings)
         return {"verdict": verdict.model_dump(mode="json")}
+
+    def of_panel(verdict: Verdict, state: JudgeState, settings: Any) -> Verdict:
+        turns = state["transcript"]
+        verdict = with_failed(verdict, turns, protocol.role_kinds)
+        if not recuses(settings):
+            return verdict
+        voters = [role for role, kind in protocol.role_kinds.items() if kind in ("panel", "votes")]
+        warnings = unchecked(state["task"], turns, voters)
+        return verdict.model_copy(update={"warnings": (*verdict.warnings, *warnings)})
 
     return build_verdict
 
@@ -418,18 +436,30 @@ def with_failed(
     silent = {
         f"{turn['agent']}, round {turn['round']}": str(turn["problem"])
         for turn in silent_turns(transcript)
+        # A recused member is missing in every round.
+        if turn.get("fault") != RECUSED
     }
+    recused = [
+        str(agent)
+        for (agent, *_), turns in failed_turns(transcript).items()
+        if {turn.get("fault") for turn in turns} == {RECUSED}
+    ]
     replaced = replaced_members(transcript)
-    found = {"missing": missing, "silent": silent, "replaced": replaced}
+    found: dict[str, Any] = {
+        "missing": missing,
+        "recused": recused,
+        "silent": silent,
+        "replaced": replaced,
+    }
     if not any(found.values()):
         return verdict
     # An advocate has no vote.
     roles = {turn["agent"]: turn["role"] for turn in transcript}
-    kinds = {agent: role_kinds.get(roles[agent]) for agent in missing}
-    warnings = [
-        (SILENT if kinds[agent] == "argues" else NO_VOTE).of(agent, problem=reason)
-        for agent, reason in missing.items()
-    ]
+    warnings = []
+    for agent, reason in missing.items():
+        kind = SILENT if role_kinds.get(roles[agent]) == "argues" else NO_VOTE
+        kind = RECUSED_MEMBER if agent in recused else kind
+        warnings.append(kind.of(agent, problem=reason))
     warnings += [SILENT.of(who, problem=reason) for who, reason in silent.items()]
     warnings += [REPLACED.of(agent, **facts) for agent, facts in replaced.items()]
     details = {**verdict.details, **{name: of for name, of in found.items() if of}}

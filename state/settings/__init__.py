@@ -31,6 +31,7 @@ from .protocol_settings import PositionSettings as PositionSettings
 from .protocol_settings import RefereeSettings as RefereeSettings
 from .protocol_settings import Role as Role
 from .protocol_settings import SamreSettings as SamreSettings
+from .protocol_settings import SeatSettings as SeatSettings
 from .protocol_settings import SingleSettings as SingleSettings
 from .wrapper_settings import CalibratedSettings as CalibratedSettings
 from .wrapper_settings import CascadeSettings as CascadeSettings

@@ -349,8 +349,8 @@ def _refuse_decided_with_all(stop: Sequence[StopRule], quorum: Quorum) -> None:
         )
 
 
-class PanelSettings(Settings):
-    """Settings of a panel whose members may fail; those of your own panel can be a subclass."""
+class SeatSettings(Settings):
+    """Settings of agents whose seats another model may take."""
 
     replacements: Annotated[
         tuple[ModelName, ...],
@@ -369,6 +369,16 @@ class PanelSettings(Settings):
         if twice := [name for name in names if names.count(name) > 1]:
             raise ValueError(f"{twice[0]} is listed twice")
         return replacements
+
+
+class PanelSettings(SeatSettings):
+    """Settings of a panel whose members may fail; those of your own panel can be a subclass."""
+
+    recuse: Literal["none", "family"] = "none"
+    """`family`: a member does not vote if a model of its family wrote the candidate, or one of the
+    two answers (`system`, or `model_1` and `model_2`, of the task)."""
+
+    newer: ClassVar[frozenset[str]] = SeatSettings.newer | {"recuse"}
 
 
 class EnsembleSettings(RefereeSettings, PanelSettings):
@@ -572,7 +582,7 @@ class BaselineSettings(Settings):
     """Settings of the single judge (courtroom paper, Algorithm 3): only those of every protocol."""
 
 
-class MoreSettings(PanelSettings):
+class MoreSettings(SeatSettings):
     """Settings of MORE (courtroom paper, sections 3.1 and 3.3)."""
 
     advocates: Agents = 3
@@ -592,7 +602,7 @@ class MoreSettings(PanelSettings):
     `all`, or a number; each answer needs at least one. The others may fail, and the verdict names
     them."""
 
-    newer: ClassVar[frozenset[str]] = PanelSettings.newer | {"quorum"}
+    newer: ClassVar[frozenset[str]] = SeatSettings.newer | {"quorum"}
 
     @model_validator(mode="after")
     def _quorum_within_reach(self) -> Self:

@@ -13,11 +13,12 @@ from ....graphs.engine.given_graphs import Protocols, compiled, judges_of, named
 from ....graphs.engine.options import RunSettings
 from ....graphs.engine.registry import built, find_protocol, protocol_names
 from ....graphs.engine.wrapper import all_judges, kinds_of
-from ....nodes.runtime.bound_judge import Models
+from ....nodes.runtime.bound_judge import BoundJudge, Models
+from ....nodes.runtime.recusal import recuses
 from ....state.aspects import Aspect
 from ....state.errors import DataError, InputError, UsageError
 from ....state.protocols import any_task
-from ....state.tasks import TEXTS
+from ....state.tasks import AUTHORS, TEXTS
 from ...datasets.aspect_choice import check_texts, choose_aspects, warn_of_names
 from ...datasets.dataset import Data, Dataset, load_dataset
 from ...datasets.files import split_filter
@@ -217,13 +218,14 @@ def check_tasks(graphs: Mapping[str, Graph], dataset: Dataset, aspects: Sequence
     Raises:
         UsageError: names the first item that a protocol refuses.
     """
-    checks = [
+    judges = [
         (name, judge)
         for name, graph in graphs.items()
         for bound_judge in judges_of(graph).values()
         for judge in all_judges(bound_judge)
-        if judge.record.check_task is not any_task
     ]
+    _check_authors(judges, dataset)
+    checks = [(name, judge) for name, judge in judges if judge.record.check_task is not any_task]
     if not checks:
         return
     for line, item in dataset.numbered():
@@ -241,6 +243,19 @@ def check_tasks(graphs: Mapping[str, Graph], dataset: Dataset, aspects: Sequence
                     judge.record.check_task(judge.bound, task)
                 except UsageError as error:
                     raise UsageError(f"{where}: {name}: {error}") from error
+
+
+def _check_authors(judges: Sequence[tuple[str, BoundJudge[Any]]], dataset: Dataset) -> None:
+    """Refuse to recuse members if no item names an author; items without one get a warning."""
+    recusing = next((name for name, judge in judges if recuses(judge.bound)), None)
+    if recusing is None:
+        return
+    if not any(getattr(item, name, None) for _, item in dataset.numbered() for name in AUTHORS):
+        raise UsageError(
+            f"{recusing}: recuse=family needs the authors of the texts, but no item of "
+            f"{dataset.location} has system, or model_1 and model_2: name the columns "
+            "(--columns system=NAME), or leave out recuse"
+        )
 
 
 def data_and_replies(data: Data | None, options: Options) -> tuple[Dataset, Recording | None]:

@@ -339,6 +339,33 @@ def groups_of_one_and_two(folder: Path, random: Random) -> Sequence[Path]:
     return [run_folder(folder / "mine", results)]
 
 
+def an_aspect_that_hardly_varies(folder: Path, random: Random) -> Sequence[Path]:
+    """Two aspects, one of which nearly all texts have the best label for."""
+    results = []
+    for number in range(40):
+        quality = random.normal(0, 1)
+        for aspect, human in (("wit", _points(quality)), ("spelling", 4.0 if number < 3 else 5.0)):
+            for protocol, noise in (("good", 0.5), ("weak", 1.5)):
+                score = _points(quality + random.normal(0, noise))
+                results.append(
+                    scored(f"i{number}", protocol, score=score, human=human, aspect=aspect)
+                )
+    return [run_folder(folder / "mine", results)]
+
+
+def one_large_group(folder: Path, random: Random) -> Sequence[Path]:
+    """Texts of 30 sources, one of which has 300 of the 358."""
+    results = []
+    for number in range(358):
+        quality = random.normal(0, 1)
+        group = max(0, number - 328)
+        for protocol, noise in (("good", 0.5), ("weak", 0.6)):
+            score = _points(quality + random.normal(0, noise))
+            about = {"group": f"g{group}", "human": _points(quality), "aspect": "wit"}
+            results.append(scored(f"i{number}", protocol, score=score, **about))
+    return [run_folder(folder / "mine", results)]
+
+
 def an_annotator_with_one_label(folder: Path, random: Random) -> Sequence[Path]:
     """Three annotators, the third of whom gives every text a 4."""
     results = []
@@ -655,6 +682,8 @@ GATE: Mapping[str, Makes] = {
     "groups of two": texts(
         {"of_source": sees_only("level"), "of_candidate": sees_only("own")}, 80, 2, apart=1.4
     ),
+    "an aspect that hardly varies": an_aspect_that_hardly_varies,
+    "one large group": one_large_group,
 }
 """Judges of a known kind by name. Each world is drawn from its own seed, which is its place here:
 add new ones last."""
@@ -965,6 +994,23 @@ PROMISES: Mapping[str, Promise] = {
             r"against 0\.\d+ \(weak\)",
         ),
         must_not=(r"than (one|two)",),
+    ),
+    "an aspect that hardly varies": Promise(
+        "Two aspects of 40 texts; of one, 37 labels are the same. The mean has no interval, and the "
+        "reason names that aspect.",
+        must=(
+            r"^Verdicts or labels vary too little to say which judge is better$",
+            r"Most verdicts or labels are the same: for good on spelling, 40 items count as",
+        ),
+        must_not=(AGREES, r"CI", r"p [=<]", r"different items", r"share too few"),
+    ),
+    "one large group": Promise(
+        "Thirty sources, one of which has 300 candidates more than each of the others.",
+        must=(
+            r"^Groups differ too much in size to say which judge is better$",
+            r"Most rows are in few groups: for good, 30 groups count as",
+        ),
+        must_not=(AGREES, r"CI", r"p [=<]", r"vary too little", r"are the same"),
     ),
     "six items": Promise(
         "Six items without groups; one judge sees the quality better.",
@@ -1441,13 +1487,16 @@ GROUPS: Mapping[str, tuple[str, tuple[str, ...]]] = {
         ),
     ),
     "Too little data gets no claim": (
-        "With fewer than ten independent items or groups there are figures and no claim.",
+        "With fewer than ten independent items or groups, or with as little information as these have, there are "
+        "figures and no claim.",
         (
             "six items",
             "five groups",
             "one group",
             "groups of one and two",
             "groups of two",
+            "one large group",
+            "an aspect that hardly varies",
             "labels of one value",
             "labels of one value, and a judge that always says it",
             "an annotator with one label",

@@ -7,9 +7,10 @@ docs/promises.md shows the sentences for simulated judges.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from ..analysis.judges import Judge
-from ..results.agreement import Agreement
+from ..results.agreement import Agreement, PreferenceAgreement
 from ..statistics.metrics import METRICS
 from ..statistics.resampling import FEWEST_CLUSTERS, Statistic, is_few
 from ..statistics.sample import POWER
@@ -77,23 +78,43 @@ def _constant_claim(dataset: RankedDataset, judges: Sequence[Judge]) -> str:
     return f"Agreement cannot be computed: {named(judges)} gave constant verdicts"
 
 
-def _without_variation(dataset: RankedDataset, answer: Answer) -> list[tuple[Judge, Agreement]]:
-    """Return the judges without an interval because most verdicts or labels are the same."""
-    if too_few(dataset) or METRICS[dataset.measure].unit != "rows" or len(dataset.subjects) > 1:
+class _Withheld(NamedTuple):
+    """A judge's agreement on an aspect that has no interval in spite of many groups or items."""
+
+    judge: Judge
+    aspect: str | None
+    agreement: Agreement
+
+    @property
+    def varies(self) -> bool:
+        """Whether labels and verdicts vary; if so, most rows are in few groups."""
+        agreement = self.agreement
+        of_sizes = agreement.effective / agreement.variation if agreement.variation else 0.0
+        return isinstance(agreement, PreferenceAgreement) or is_few(of_sizes)
+
+
+def _withheld(dataset: RankedDataset, answer: Answer) -> list[_Withheld]:
+    """Return the agreements of the named judges that lack an interval for their rows' values."""
+    if too_few(dataset) or METRICS[dataset.measure].unit != "rows":
         return []
     return [
-        (judge, agreement)
+        _Withheld(judge, subject.aspect, agreement)
         for judge in answer.judges
-        for agreement in dataset.agreements(judge)
+        for subject in dataset.subjects
+        for agreement in dataset.agreements_on(judge, subject)
         if is_few(agreement.effective) and not is_few(agreement.units)
     ]
 
 
 def _too_few_claim(dataset: RankedDataset, answer: Answer) -> str:
-    if _without_variation(dataset, answer):
+    if withheld := _withheld(dataset, answer):
+        if any(of.varies for of in withheld):
+            cause = "Groups differ too much in size"
+        else:
+            cause = "Verdicts or labels vary too little"
         if len(answer.judges) > 1:
-            return "Verdicts or labels vary too little to say which judge is better"
-        return f"Verdicts or labels vary too little to judge {answer.judges[0].label}"
+            return f"{cause} to say which judge is better"
+        return f"{cause} to judge {answer.judges[0].label}"
     if too_few(dataset):
         scarce = dataset.cluster_name
     elif METRICS[dataset.measure].unit == "systems":
@@ -213,15 +234,8 @@ def is_below_chance(dataset: RankedDataset, judge: Judge) -> bool:
 
 
 def _evidence_of_few(dataset: RankedDataset, answer: Answer) -> str:
-    if uneven := _without_variation(dataset, answer):
-        own = ", ".join(
-            f"{judge.label} {_value(dataset.own_figure(judge))}" for judge in answer.judges
-        )
-        counts = "; ".join(
-            f"for {judge.label}, {of.units:,} {dataset.cluster_name} count as {of.effective:.1f}"
-            for judge, of in uneven
-        )
-        return f"{dataset.symbol}: {own}. Most verdicts or labels are the same: {counts}."
+    if withheld := _withheld(dataset, answer):
+        return _evidence_withheld(dataset, answer, withheld)
     of_systems = METRICS[dataset.measure].unit == "systems"
     alone = len(dataset.subjects) > 1 or len(answer.judges) < 2
     if not too_few(dataset) and not alone and not of_systems:
@@ -237,8 +251,37 @@ def _evidence_of_few(dataset: RankedDataset, answer: Answer) -> str:
         purpose = " to separate them" if len(answer.judges) > 1 else ""
         return f"{text} At least {are} would be needed{purpose}."
     if len(dataset.subjects) > 1:
-        return f"{text} No interval of the mean: the aspects are labelled on different items."
+        rows = {(of.n, of.units) for of in dataset.agreements(answer.judges[0])}
+        reason = ": the aspects are labelled on different items" if len(rows) > 1 else ""
+        return f"{text} No interval of the mean{reason}."
     return f"{text} The agreement has no interval."
+
+
+def _evidence_withheld(
+    dataset: RankedDataset, answer: Answer, withheld: Sequence[_Withheld]
+) -> str:
+    """Write the figures, and why many groups or items count as few."""
+    own = ", ".join(f"{judge.label} {_value(dataset.own_figure(judge))}" for judge in answer.judges)
+    averaged = len(dataset.subjects) > 1
+    parts = []
+    for varies, reason in (
+        (False, "most verdicts or labels are the same"),
+        (True, "most rows are in few groups"),
+    ):
+        counted = [
+            f"for {of.judge.label}{f' on {of.aspect}' if averaged else ''}, "
+            f"{of.agreement.units:,} {dataset.cluster_name} count as {of.agreement.effective:.1f}"
+            for of in withheld
+            if of.varies is varies
+        ]
+        if counted:
+            more = f"; {len(counted) - _FEW} more" if averaged and len(counted) > _FEW else ""
+            named_here = counted[:_FEW] if averaged else counted
+            parts.append(f"{reason}: {'; '.join(named_here)}{more}")
+    reasons = ". ".join(map(capital, parts))
+    if averaged:
+        return f"{dataset.symbol}: {own}{_over(dataset)}. No interval of the mean. {reasons}."
+    return f"{dataset.symbol}: {own}. {reasons}."
 
 
 def _evidence_without_overlap(dataset: RankedDataset, answer: Answer) -> str:

@@ -165,6 +165,12 @@ class RankedDataset:
             entry.agreement for judge in judges for entry in self.entries(judge) if entry.agreement
         ]
 
+    def agreements_on(self, judge: Judge, subject: Subject) -> list[Agreement]:
+        """Return the agreement of a judge with the labels on a subject; empty without one."""
+        entry = self.columns[subject.aspect or subject.label].get(judge.label)
+        of_aspect = isinstance(entry, LeaderboardEntry) and entry.agreement
+        return [of_aspect] if of_aspect else []
+
     def figure(self, judge: Judge) -> Statistic:
         """Return the figure in the first column, which ranks the judge; it may have no value."""
         entry = next(iter(self.columns.values())).get(judge.label)

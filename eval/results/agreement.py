@@ -76,6 +76,8 @@ class ScoreAgreement:
             interval.
         effective: the number of independent ones that they are worth for correlations over rows
             (``Sample.effective``).
+        variation: the part of them that counts because most labels or most verdicts are the same; 1
+            if they are not (``Sample.variation``).
         repeats: the number of repeats among the rows, which are drawn together.
         resampling: the settings of the intervals.
     """
@@ -90,6 +92,7 @@ class ScoreAgreement:
     human: Annotated[Range | None, text_column("human range", of=str)] = None
     units: int = 0
     effective: float = 0.0
+    variation: float = 1.0
     repeats: int = 1
     resampling: Resampling = STANDARD
 
@@ -446,6 +449,7 @@ def agreement_of(
             over_rows=sample.statistics(of_kind("score", "rows")),
             per_group={METRICS[name].coefficient: sample.within_groups(name) for name in within},
             over_systems={METRICS[name].coefficient: sample.statistic(name) for name in systems},
+            variation=sample.variation(),
             judged=_range(sample.judged),
             human=_range(sample.human),
             **about,

@@ -204,10 +204,16 @@ class Sample:
         if METRICS[metric].interval == "none":
             return 0.0
         clusters = effective_clusters(np.bincount(self.clusters).astype(float))
+        return clusters * self.variation()
+
+    def variation(self) -> float:
+        """Return the part of the clusters that counts for correlations over rows.
+
+        It is 1 unless most labels or most verdicts are the same (see ``effective``).
+        """
         if self.kind == "compare" or not len(self):
-            return clusters
-        others = min(share_of_others(self.judged), share_of_others(self.human))
-        return clusters * information(others)
+            return 1.0
+        return information(min(share_of_others(self.judged), share_of_others(self.human)))
 
     def within_groups(self, metric: str) -> GroupedCorrelation:
         """Return a metric within groups with the number of groups that count."""

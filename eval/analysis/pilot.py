@@ -221,7 +221,7 @@ def _planned(
     effective = found.effective if found else 0.0
     items = len(np.unique(first_rows.item)) / max(1, clusters)
     annotators = float(np.mean([_annotators(of) for _, of, _ in rows])) if clusters else 1.0
-    problem = _problem(found, clusters, unit)
+    problem = _problem(found, clusters, unit, METRICS[metric].within)
     parts = None
     designs: tuple[Design, ...] = ()
     if found is not None and problem is None:
@@ -233,7 +233,7 @@ def _planned(
     )
 
 
-def _problem(found: PilotVariance | None, clusters: int, unit: str) -> str | None:
+def _problem(found: PilotVariance | None, clusters: int, unit: str, within: bool) -> str | None:
     if clusters < FEWEST_CLUSTERS:
         return f"the pilot has {clusters} {unit}; at least {FEWEST_CLUSTERS} are needed"
     if found is None:
@@ -242,9 +242,12 @@ def _problem(found: PilotVariance | None, clusters: int, unit: str) -> str | Non
         )
     if is_few(found.effective):
         needed = int(np.ceil(clusters * FEWEST_CLUSTERS / found.effective))
+        reason = "most labels or most verdicts are the same, or most rows are in few groups"
+        if within:
+            reason = "in the others the labels or the verdicts do not differ"
         return (
-            f"{clusters} {unit} count as {found.effective:.1f}, because few of them separate the "
-            f"judges; about {needed} are needed"
+            f"{clusters} {unit} count as {found.effective:.1f}, since {reason}; "
+            f"about {needed} are needed"
         )
     if found.is_zero:
         return "both judges agree with the labels equally in every resample"

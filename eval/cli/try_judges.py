@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import typer
@@ -34,6 +34,9 @@ TRIED = (next(iter(ensemble_protocols().values())).single, DEFAULT)
 FEW = 24
 BUNDLED = ("demo", "demo-pairs")
 """The datasets that only demonstrate the command."""
+DEMO_ASPECT = "consistency"
+"""The aspect of the demo texts that is judged unless others are named: one is enough to see how
+the command works, and a fourth of the calls."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,12 +58,17 @@ def try_(
     """Compare one judge with a debate on a few of your own items.
 
     Prints how the file was read, judges the items with `single` and `debate`, tells which of the
-    two agrees better with the labels, and estimates what judging the rest would cost.
+    two agrees better with the labels, and estimates what judging the rest would cost. The demo texts
+    are judged on consistency, unless `--aspect` names other aspects.
 
     Exit codes: 0 all judged, 2 bad input (no call made), 3 something failed, 4 budget reached, 130
     interrupted.
     """
     folder = chosen.out or default_out(["try"], data)
+    of_aspect = ""
+    if data == BUNDLED[0] and not chosen.aspect:
+        chosen = replace(chosen, aspect=[DEMO_ASPECT])
+        of_aspect = f", judged on {DEMO_ASPECT} (for another aspect: --aspect coherence)"
     out = console()
     with interruptible():
         # Load all items, because the rest is counted at the end.
@@ -70,6 +78,7 @@ def try_(
         check_run(prepared, config)
         out.print_line(
             f"{len(few):,} of {len(whole):,} items of {whole.name}, with {' and '.join(TRIED)}"
+            f"{of_aspect}"
         )
         if note := note_without_labels(prepared):
             out.print_line(note, "yellow")

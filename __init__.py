@@ -18,11 +18,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .eval.judges.answer_gate import AnswerGate
     from .eval.judges.judge import create_async_judge, create_judge
     from .state import (
         Aspect,
         CompareTask,
         JurygraphError,
+        LimitError,
         ReplyError,
         ScoreTask,
         UsageError,
@@ -30,9 +32,11 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "AnswerGate",
     "Aspect",
     "CompareTask",
     "JurygraphError",
+    "LimitError",
     "ReplyError",
     "ScoreTask",
     "UsageError",
@@ -42,6 +46,13 @@ __all__ = [
 ]
 __version__ = "0.1.0"
 
+_MODULES = {
+    "AnswerGate": ".eval.judges.answer_gate",
+    "create_async_judge": ".eval.judges.judge",
+    "create_judge": ".eval.judges.judge",
+}
+"""The modules of the names that are not in ``jurygraph.state``."""
+
 # Who uses the library decides what becomes of its log; Python's last resort would print half of it.
 logging.getLogger(__name__).addHandler(logging.NullHandler())
 
@@ -50,10 +61,7 @@ def __getattr__(name: str) -> Any:
     # A name is imported when it is first asked for: the command line must be there before all that takes time.
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(
-        import_module(".eval.judges.judge" if name.startswith("create_") else ".state", __name__),
-        name,
-    )
+    return getattr(import_module(_MODULES.get(name, ".state"), __name__), name)
 
 
 def __dir__() -> list[str]:

@@ -1,8 +1,9 @@
 """Write the types of all settings into the options modules of graphs and judges.
 
-The modules are ``graphs/engine/options.py`` and ``eval/judges/judge_options.py``. A setting is
-declared once, in its class in ``state/settings``. Type checkers need it again as a ``TypedDict``,
-for ``debate.build(n=2)`` and ``create_judge("debate", n=2)``. Run this after a change of a settings
+The modules are ``graphs/engine/options.py``, ``eval/judges/judge_options.py`` and
+``eval/judges/gate_options.py``. A setting is declared once, in its class in ``state/settings``. Type
+checkers need it again as a ``TypedDict``, for ``debate.build(n=2)``, ``create_judge("debate", n=2)``
+and ``AnswerGate("debate", n=2)``. Run this after a change of a settings
 class::
 
     python -m benchmarks.make_options          write the files (run `ruff format` afterwards)
@@ -27,6 +28,7 @@ from jurygraph.state.settings.option_types import TypedAs
 ROOT = Path(__file__).resolve().parents[1]
 OPTIONS = ROOT / "graphs" / "engine" / "options.py"
 JUDGE_OPTIONS = ROOT / "eval" / "judges" / "judge_options.py"
+GATE_OPTIONS = ROOT / "eval" / "judges" / "gate_options.py"
 BEGIN = (
     "# Written by benchmarks/make_options.py from state/settings. Do not edit below this line.\n"
 )
@@ -187,6 +189,33 @@ def judge_classes() -> str:
     return "".join(parts)
 
 
+def gate_classes() -> str:
+    """Return the source of the arguments of ``AnswerGate`` by protocol, and of its overloads."""
+    named = class_names()
+    parts = []
+    overloads = []
+    for class_name in dict.fromkeys(named.values()):
+        judge = judge_name(class_name)
+        gate = judge.replace("Judge", "Gate")
+        of = [name for name in named if named[name] == class_name]
+        listed = " and ".join(f"``{name}``" for name in of)
+        parts.append(
+            f"class {gate}(GateOptions, options.{judge}):\n"
+            f'    """The arguments of all gates and the settings of {listed}."""\n\n\n'
+        )
+        names = ", ".join(f'"{name}"' for name in of)
+        overloads.append(
+            "    @overload\n    def __init__(\n"
+            f"        self, judge: Literal[{names}], aspect: Rated = None, /, "
+            f"**options: Unpack[{gate}]\n    ) -> None: ...\n"
+        )
+    parts.append(
+        "class TakesGateOptions:\n"
+        '    """Takes the arguments of ``AnswerGate``; a graph has its settings already."""\n\n'
+    )
+    return "".join((*parts, *overloads))
+
+
 def written(file: Path, block: str) -> str:
     """Return a file's text with the block between the marks replaced."""
     text = file.read_text(encoding="utf-8")
@@ -199,6 +228,7 @@ def all_files() -> dict[Path, str]:
     return {
         OPTIONS: written(OPTIONS, option_classes()),
         JUDGE_OPTIONS: written(JUDGE_OPTIONS, judge_classes()),
+        GATE_OPTIONS: written(GATE_OPTIONS, gate_classes()),
     }
 
 

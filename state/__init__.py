@@ -7,6 +7,7 @@ tables next to its code, such as the ready-made aspects.
 from .aspects import ASPECTS as ASPECTS
 from .aspects import Aspect as Aspect
 from .aspects import find_aspect as find_aspect
+from .errors import AnswerRejectedError as AnswerRejectedError
 from .errors import DataError as DataError
 from .errors import InputError as InputError
 from .errors import JudgeTimeoutError as JudgeTimeoutError

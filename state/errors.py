@@ -9,6 +9,7 @@
     ├── ModelCallError       the provider: a call that failed permanently
     │   ├── ContextOverflowError ... because the prompt exceeds the model's context
     │   └── TransientCallError   ... or that may succeed later
+    ├── AnswerRejectedError  an agent: its judge did not accept its answers
     └── StoppedError         nobody: the run was asked to end before this call
         ├── RunTimeoutError  ... or took longer than a server's operator allows
         └── LimitError       ... or a judge has reached a limit of its owner
@@ -23,7 +24,7 @@ it may quote text from elsewhere.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, cast
 
 from pydantic import ValidationError
@@ -220,6 +221,18 @@ class TransientCallError(ModelCallError, ConnectionError):
     """A model call that may succeed later: rate limit, server error, lost connection, time-out."""
 
     retryable = True
+
+
+class AnswerRejectedError(JurygraphError, RuntimeError):
+    """An agent's answer that its gate rejects.
+
+    Attributes:
+        judged: every answer with its verdict, in order, as in the agent's state.
+    """
+
+    def __init__(self, message: str, judged: Sequence[Mapping[str, Any]] = ()) -> None:
+        super().__init__(message)
+        self.judged = tuple(judged)
 
 
 class StoppedError(JurygraphError, RuntimeError):

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from jurygraph import create_judge
 from jurygraph.eval import evaluate, load_dataset
-from jurygraph.graphs.wrappers.answer_gate import AnswerGate
+from jurygraph.eval.judges.answer_gate import AnswerGate
 from jurygraph.nodes.models.capabilities import with_text
 from jurygraph.state import CompareTask, ScoreTask, UsageError, media
 from langchain_core.language_models import GenericFakeChatModel

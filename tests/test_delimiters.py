@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jurygraph import create_async_judge, create_judge
 from jurygraph.eval import evaluate
+from jurygraph.eval.judges.answer_gate import AnswerGate
 from jurygraph.graphs import debate, geval, single
-from jurygraph.graphs.wrappers.answer_gate import AnswerGate
 from jurygraph.nodes.common.delimiters import fence, fenced_sections
 from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.nodes.runtime.prompt_context import Prompts

@@ -68,7 +68,7 @@ def test_what_all_nodes_of_a_debate_need_is_found_out_once(counts: ModuleType) -
 
 
 SURFACE = {
-    "jurygraph": "Aspect CompareTask JurygraphError ReplyError ScoreTask UsageError Verdict "
+    "jurygraph": "AnswerGate Aspect CompareTask JurygraphError LimitError ReplyError ScoreTask UsageError Verdict "
     "create_async_judge create_judge",
     "jurygraph.eval": (
         "Audit Bias Dataset Evaluation Evaluations FittedCascade Panel Ray RedTeam Reproduction Result "
@@ -81,9 +81,9 @@ SURFACE = {
         "read_vote"
     ),
     "jurygraph.state": (
-        "ASPECTS Aspect CompareTask DataError DebateSettings InputError JudgeInput JudgeOutput JudgeState "
-        "JudgeTimeoutError JurygraphError LimitError ModelCallError ModelSpec MultiagentSettings ReplyError Score "
-        "ScoreTask Settings StopReason StoppedError Task TaskKind Turn Usage UsageError Verdict Winner "
+        "ASPECTS AnswerRejectedError Aspect CompareTask DataError DebateSettings InputError JudgeInput JudgeOutput "
+        "JudgeState JudgeTimeoutError JurygraphError LimitError ModelCallError ModelSpec MultiagentSettings ReplyError "
+        "Score ScoreTask Settings StopReason StoppedError Task TaskKind Turn Usage UsageError Verdict Winner "
         "find_aspect parse_task"
     ),
 }

@@ -1,17 +1,16 @@
-"""A text refined by a judge's objections, and the gate of an agent's final answer."""
+"""A text refined by a judge's objections."""
 
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
 from jurygraph.graphs import debate, refine, repeated, review, single
-from jurygraph.graphs.wrappers.answer_gate import AnswerGate
 from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.state import JudgeState, ReplyError, UsageError
 from jurygraph.state.aspects import find_aspect
 from langchain.agents import create_agent
-from langchain_core.language_models import FakeListChatModel, GenericFakeChatModel
-from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.language_models import FakeListChatModel
+from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableLambda
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
@@ -235,96 +234,7 @@ def test_mistakes_are_told(task: dict[str, Any], options: dict[str, Any], told: 
         )
 
 
-# The gate of an agent
-
-ASKED = {"messages": [("user", f"Repeat: {SOURCE}")]}
-
-
-def agent(*answers: Any, checkpointer: Any = None, **gate: Any) -> Any:
-    options = {"judge": "debate", "aspect": "consistency", **gate}
-    model = GenericFakeChatModel(messages=iter([AIMessage(answer) for answer in answers]))
-    return create_agent(model, middleware=[AnswerGate(**options)], checkpointer=checkpointer)
-
-
-@pytest.mark.parametrize("is_async", [False, True])
-def test_an_agent_answers_again_below_the_bar(is_async: bool) -> None:
-    graph = agent(FALSE, SOURCE)
-    outcome = goes_on(graph, ASKED, is_async)
-    said = [(message.type, message.name) for message in outcome["messages"]]
-    assert said == [("human", None), ("ai", None), ("human", "judge"), ("ai", None)]
-    assert outcome["messages"][-1].text == SOURCE
-    assert outcome["judged"][0]["verdict"]["explanation"][:40] in outcome["messages"][2].text
-    assert [one["candidate"] for one in outcome["judged"]] == [FALSE, SOURCE]
-
-
-@pytest.mark.parametrize("subgraphs", [False, True])
-def test_what_the_judge_of_a_gate_says_is_streamed_once(subgraphs: bool) -> None:
-    graph = agent(SOURCE, judge=scored(5))
-    events = list(graph.stream(ASKED, stream_mode="custom", subgraphs=subgraphs))
-    assert [(event[-1] if subgraphs else event)["turn"]["id"] for event in events] == ["scorer:1"]
-
-
-def test_after_the_last_try_the_best_answer_stands_and_where_the_judge_fails_the_last() -> None:
-    outcome = agent("A.", "B.", "C.", judge=scored(2, 3, 1)).invoke(ASKED)
-    assert outcome["messages"][-1].text == "B."
-    assert [one["verdict"]["score"] for one in outcome["judged"]] == [2, 3, 1]
-    assert agent("A.", "B.", judge=scored(2, 2), tries=2).invoke(ASKED)["messages"][-1].text == "B."
-    outcome = agent("A.", "B.", judge=scored(2, ReplyError("Nothing.", "?"))).invoke(ASKED)
-    assert outcome["messages"][-1].text == "B."
-    assert (outcome["judged"][1]["verdict"], "Nothing." in outcome["judged"][1]["error"]) == (
-        None,
-        True,
-    )
-
-
-def test_every_turn_of_a_conversation_has_its_tries() -> None:
-    graph = agent(
-        "A.", "B.", "C.", "D.", judge=scored(2, 5, 1, 4), tries=2, checkpointer=InMemorySaver()
-    )
-    assert len(graph.invoke(ASKED, THREAD)["judged"]) == 2
-    second = graph.invoke({"messages": [("user", "And now?")]}, THREAD)
-    assert [one["candidate"] for one in second["judged"]] == ["C.", "D."]
-
-
-def test_the_judge_is_shown_the_conversation_without_objections() -> None:
-    before = [("user", "Who?"), ("ai", "Ann."), ("user", "When?")]
-    outcome = agent("A.", "B.", judge=scored(2, 2), tries=2).invoke({"messages": before})
-    task: Any = AnswerGate("single", "consistency")._input(outcome)["task"]
-    assert task["source"] == "Human: Who?\nAI: Ann.\nHuman: When?"
-
-
 IMAGE = {"type": "image", "url": "data:,"}
-
-
-@pytest.mark.parametrize("is_async", [False, True])
-def test_a_gate_refuses_images_of_questions_before_the_agent_is_asked_and_of_answers(
-    is_async: bool,
-) -> None:
-    model = ScriptedModel(script=lambda _about, _prompt: "It is a ferry.")
-    graph: Any = create_agent(model, middleware=[AnswerGate("single", "consistency")])
-    asked = {"messages": [HumanMessage([{"type": "text", "text": "What is this?"}, IMAGE])]}
-    with pytest.raises(UsageError, match=r"messages\[0\] holds an image \(image\)"):
-        goes_on(graph, asked, is_async)
-    assert not model.calls
-    for content in ([SOURCE, IMAGE], [IMAGE]):
-        with pytest.raises(UsageError, match=r"messages\[1\] holds an image \(image\)"):
-            goes_on(agent(content), ASKED, is_async)
-
-
-def test_a_gate_judges_the_answer_of_an_agent_that_used_tools_and_thought() -> None:
-    call = AIMessage("I look.", tool_calls=[{"name": "search", "args": {}, "id": "1"}])
-    result = ToolMessage("moorings", tool_call_id="1")
-    thoughts: list[Any] = [
-        {"type": "reasoning", "reasoning": "Hm."},
-        {"type": "text", "text": SOURCE},
-    ]
-    outcome = agent(thoughts).invoke({"messages": [*ASKED["messages"], call, result]})
-    assert [answer["candidate"] for answer in outcome["judged"]] == [SOURCE]
-    task: Any = AnswerGate("single", "consistency")._input(outcome)["task"]
-    assert "\nAI calls search (call 1): {}\nResult of search (call 1): moorings" in task["source"]
-    assert "Hm." not in task["source"]
-
-
 CALLS = AIMessage(SOURCE, tool_calls=[{"name": "search", "args": {}, "id": "1"}])
 
 
@@ -336,13 +246,3 @@ def test_a_writer_that_returns_more_than_text_is_refused(message: AIMessage, tol
     writer: Any = lambda given: {"messages": [message]}  # noqa: E731
     with pytest.raises(UsageError, match=f"the writer's message {told}"):
         refine(writer, "debate").compile().invoke({"task": TASK})
-
-
-@pytest.mark.parametrize(("options", "told"), [
-    ({"until": 9}, "rated from 1 to 5"), ({"tries": 0}, "1 or more"),
-    ({"aspect": "nope"}, "unknown aspect"), ({"aspect": None}, "aspect"),
-    ({"judge": "more"}, "score tasks"),
-])  # fmt: skip
-def test_mistakes_of_a_gate_are_told(options: dict[str, Any], told: str) -> None:
-    with pytest.raises(UsageError, match=told):
-        agent("A.", **options)

@@ -4,7 +4,7 @@ An ignored error that is none is an error itself: ``warn_unused_ignores`` in myp
 ``reportUnnecessaryTypeIgnoreComment`` in pyright. ``mypy tests`` and ``tests/test_types.py`` look.
 """
 
-from jurygraph import create_async_judge, create_judge
+from jurygraph import AnswerGate, create_async_judge, create_judge
 from jurygraph.eval import evaluate, redteam, versus
 from jurygraph.graphs import calibrated, cascade, chateval, debate, geval, repeated, review, samre
 from jurygraph.graphs.wrappers.repeated import build as build_repeats
@@ -37,6 +37,9 @@ def settings() -> None:
     create_async_judge("more", advocate=3)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue]
     create_async_judge("single", n=2)  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType]
     create_judge("debate", aspekt="fluency")  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue]
+    create_judge("debate", aspect="fluency", max_calls="9")  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]
+    AnswerGate("single", "fluency", n=2)  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType]
+    AnswerGate("debate", "fluency", on_reject="ignore")  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]
     debate.build(nonsense=3)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
     debate.build(persona="evil")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     debate.build(n="4")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]

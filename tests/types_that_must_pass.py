@@ -1,6 +1,8 @@
 """Lines that type checkers must let through: the same surface, used right. Nothing here is run."""
 
-from jurygraph import Aspect, create_async_judge, create_judge
+from typing import Any
+
+from jurygraph import AnswerGate, Aspect, create_async_judge, create_judge
 from jurygraph.eval import evaluate, redteam, versus
 from jurygraph.graphs import (
     OwnText,
@@ -18,6 +20,7 @@ from jurygraph.graphs import (
 from jurygraph.graphs.wrappers.repeated import build as build_repeats
 from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.state.settings import Role
+from langchain.agents.middleware import AgentMiddleware
 from langgraph.graph import StateGraph
 from typing_extensions import TypedDict
 
@@ -70,6 +73,28 @@ def settings() -> None:
     evaluate(
         "debate", "demo", settings={"n": 2, "debate": {"persona": "weak"}}, models={"*": "offline"}
     )
+
+
+def limits_and_gates() -> None:
+    judge = create_judge(
+        "single", aspect="fluency", max_cost=1.5, max_calls=9, timeout=30, cache="a"
+    )
+    spent: tuple[int, int, float | None] = (
+        judge.usage.calls,
+        judge.usage.tokens,
+        judge.usage.cost_usd,
+    )
+    print(spent, judge.aspect)
+    gate = AnswerGate("debate", "fluency", n=2, persona="weak", model="offline", max_calls=3)
+    gates = [
+        gate,
+        AnswerGate("samre", aspect=Aspect(name="wit", criteria="Funny?"), jurors=3, tries=1),
+        AnswerGate(debate, "fluency", on_reject="pass", until=3),
+        AnswerGate(judge, on_error="pass", replacement=lambda rejected: rejected["candidate"]),
+        AnswerGate(create_async_judge("single", aspect="fluency"), after_tries="replace"),
+    ]
+    middleware: list[AgentMiddleware[Any, Any, Any]] = [*gates]
+    print(middleware)
 
 
 class Draft(TypedDict):

@@ -257,6 +257,11 @@ class Judge:
         return await aevaluate({self.name: self.graph}, data, **options)
 
     @property
+    def aspect(self) -> Aspect | None:
+        """The aspect of its scores, with their scale; ``None`` for comparisons."""
+        return self._tasks.aspect
+
+    @property
     def usage(self) -> JudgeUsage:
         """The usage of all judgements so far, also as a tool, a node, an agent or a gate.
 

@@ -241,20 +241,22 @@ def _task(given: Mapping[str, Any]) -> ScoreTask:
 
 
 def softly(
-    node: Runnable[Any, Any], failed: Callable[[Any, Exception], dict[str, Any]]
+    node: Runnable[Any, Any],
+    failed: Callable[[Any, Exception], dict[str, Any]],
+    failures: tuple[type[Exception], ...] = (ReplyError, ModelCallError),
 ) -> Runnable[Any, Any]:
     """Turn a failure of a judge or a writer into a state update, so that no text is lost."""
 
     def run(state: Any, config: RunnableConfig) -> Any:
         try:
             return node.invoke(state, config)
-        except (ReplyError, ModelCallError) as error:
+        except failures as error:
             return failed(state, error)
 
     async def arun(state: Any, config: RunnableConfig) -> Any:
         try:
             return await node.ainvoke(state, config)
-        except (ReplyError, ModelCallError) as error:
+        except failures as error:
             return failed(state, error)
 
     return RunnableLambda(run, arun)

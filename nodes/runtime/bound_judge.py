@@ -30,6 +30,7 @@ from ...state.settings import (
     SeatSettings,
     Settings,
     SettingsT,
+    WrapperSettings,
     resolve_settings,
 )
 from ...state.settings.base_settings import explicitly_set
@@ -287,6 +288,14 @@ class BoundJudge(Generic[SettingsT]):
     def chosen(self) -> dict[str, ModelSpec | LoadedModel]:
         """Return the model of each role as bound by ``build``; ``"*"`` is for all others."""
         return self._chosen(self.bound, None)
+
+    @property
+    def has_models(self) -> bool:
+        """Whether a model is bound by name or as an object; the name ``offline`` counts too."""
+        places = self.bound.places.values() if isinstance(self.bound, WrapperSettings) else ()
+        inside = (getattr(self.bound, place, {}) for place in places)
+        named = bool(self.bound.models) or any(given.get("models") for given in inside)
+        return named or bool(self._own)
 
     def check(self, texts: Collection[str] = ()) -> None:
         """Check models, keys and templates before any model is called.

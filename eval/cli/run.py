@@ -261,8 +261,9 @@ def announce_run_set(
         UsageError: a run is not possible, or a folder contains another one.
     """
     check_run_set(prepared, config, engine)
-    for note in dict.fromkeys(run.plan.manifest["note"] for run in prepared.runs):
-        print_note(out, {"note": note})
+    for name in ("note", "seats"):
+        for note in dict.fromkeys(run.plan.manifest.get(name) for run in prepared.runs):
+            print_note(out, {name: note})
     judged = sum(sum(run.judged(config).values()) for run in prepared.runs)
     if not config.dry_run and not (prepared.costs_money and len(prepared) > judged):
         return

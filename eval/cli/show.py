@@ -229,6 +229,7 @@ def _boxed(title: str, text: str) -> RenderableType:
 
 
 def print_note(out: Output, manifest: Mapping[str, Any]) -> None:
-    """Print the warning about a run at the top of the output, if it has one."""
-    if note := manifest.get("note"):
-        out.print_line(f"Warning: {note}", "yellow")
+    """Print the warnings about a run at the top of the output: its disclosure, and its panels."""
+    for name in ("note", "seats"):
+        if note := manifest.get(name):
+            out.print_line(f"Warning: {note}", "yellow")

@@ -26,6 +26,7 @@ from ....state.settings import PAPERS, REPLY_LIMITS, ModelSpec, Settings
 from ....state.verdict_warnings import DISCLOSURE, LOCAL_DISCLOSURE
 from ...datasets.dataset import Dataset, describe_data
 from ..replay.recording import Recording
+from .seats import note_on_seats
 
 
 def describe_run(
@@ -54,6 +55,7 @@ def describe_run(
         "run": uuid4().hex,
         "signatures": redact_all(signatures),
         "note": note or None,
+        **({"seats": seats} if recording is None and (seats := note_on_seats(graphs)) else {}),
         **({"replies": recording.described()} if recording else {}),
         # A model's address may contain a password, and its parameters a key.
         "protocols": {name: redact_all(described(graph)) for name, graph in graphs.items()},

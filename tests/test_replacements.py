@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from jurygraph.eval import evaluate
-from jurygraph.graphs import ensemble
+from jurygraph.graphs import ensemble, single
 from jurygraph.graphs.protocol import (
     AgentRuntime,
     AgentState,
@@ -20,6 +20,7 @@ from jurygraph.graphs.protocol import (
     score_schema,
     task_of,
 )
+from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.state import UsageError, Verdict
 from jurygraph.state.errors import ModelCallError, QuorumError
 from jurygraph.state.verdict_warnings import NO_VOTE, REPLACED, kind_of
@@ -227,3 +228,88 @@ def test_a_panel_of_one_s_own_has_replacements(provider: Provider) -> None:
         )
         graph.panel("reader", reader, lambda _state, _settings: ["reader_1", "reader_2"], quorum=1)
         graph.compile().invoke({"task": SCORE_TASK})
+
+
+# Chat model objects
+
+
+def spare(score: int, asked: list[str], name: str) -> ScriptedModel:
+    def script(about: Any, prompt: str) -> str:
+        asked.append(name)
+        return f"So.\nScore: {score}"
+
+    return ScriptedModel(script=script)
+
+
+def failing(about: Any, prompt: str) -> str:
+    return REFUSAL if about["agent"] == "referee_2" else "So.\nScore: 4"
+
+
+@pytest.mark.parametrize("as_setting", [False, True])
+def test_replacements_may_be_chat_model_objects(as_setting: bool) -> None:
+    asked: list[str] = []
+    objects = [spare(1, asked, "first"), "offline", spare(2, asked, "second")]
+    models = {"*": ScriptedModel(script=failing)}
+    given: Any = {"structured": "off", "replacements": objects}
+    graph = ensemble.build(given, models) if as_setting else ensemble.build(models=models, **given)
+    verdict = Verdict.of(graph.compile().invoke({"task": SCORE_TASK}))
+    # Both objects have the label of the failed one, so the named model takes the seat.
+    assert verdict.details["replaced"]["referee_2"]["model"] == "offline"
+    assert asked == []
+
+
+class Spare(ScriptedModel):
+    """A chat model with a name of its own."""
+
+    model_name: str = "spare"
+
+    def _get_ls_params(self, stop: Any = None, **kwargs: Any) -> Any:
+        return {"ls_provider": "mine", "ls_model_name": self.model_name}
+
+
+def test_objects_and_names_take_seats_in_their_order(provider: Provider) -> None:
+    provider.play(by=lambda request: SCORES.get(request.model, REFUSAL))
+    first = Spare(script=lambda about, prompt: "So.\nScore: 2")
+    refusing = Spare(script=lambda about, prompt: REFUSAL, model_name="refusing")
+    for listed, found in (
+        ([first, "openai:gpt-b"], "mine:spare"),
+        (["openai:gpt-b", first], "openai:gpt-b"),
+        ((first,), "mine:spare"),
+        (first, "mine:spare"),
+    ):
+        graph = ensemble.build(models=MODELS, structured="off", replacements=listed)  # type: ignore[arg-type]
+        verdict = Verdict.of(graph.compile().invoke({"task": SCORE_TASK}))
+        assert verdict.details["replaced"]["referee_2"]["model"] == found
+    graph = ensemble.build(models=MODELS, structured="off", replacements=[refusing, first])
+    details = Verdict.of(graph.compile().invoke({"task": SCORE_TASK})).details
+    assert "(replacement mine:refusing)" in details["missing"]["referee_2"]
+    # A run's own names override the objects.
+    context: Any = {"replacements": ["openai:gpt-b"]}
+    graph = ensemble.build(models=MODELS, structured="off", replacements=[first])
+    result = graph.compile().invoke({"task": SCORE_TASK}, context=context)
+    assert result["verdict"]["details"]["replaced"]["referee_2"]["model"] == "openai:gpt-b"
+
+
+def test_a_run_takes_and_records_objects(provider: Provider, tmp_path: Path) -> None:
+    provider.play(by=lambda request: SCORES.get(request.model, REFUSAL))
+    rows = write_lines(tmp_path / "mine.jsonl", [{"id": "1", "source": "A.", "candidate": "A."}])
+    first = Spare(script=lambda about, prompt: "So.\nScore: 2")
+    settings: Any = {"replacements": [first], "structured": "off"}
+    done = evaluate(
+        "ensemble",
+        rows,
+        models=MODELS,
+        aspects=["fluency"],
+        settings=settings,
+        out=tmp_path / "run",
+    )
+    [result] = done.results
+    assert result.details["replaced"]["referee_2"]["model"] == "mine:spare"
+    assert "replacement_1=mine:spare" in (tmp_path / "run" / "run.json").read_text()
+
+
+def test_objects_that_are_no_models_are_refused() -> None:
+    with pytest.raises(UsageError, match="model"):
+        ensemble.build(replacements=[3])  # type: ignore[list-item]
+    with pytest.raises(UsageError, match="replacements"):
+        single.build(replacements=[Spare(script=failing)])  # type: ignore[call-arg]

@@ -29,7 +29,13 @@ from ...nodes.common.server_rules import within_run_time
 from ...nodes.common.sync_bridge import run_blocking
 from ...nodes.models.send import is_refused, replies_kept
 from ...nodes.runtime.agent_runtime import AgentRuntime
-from ...nodes.runtime.bound_judge import BoundJudge, Models, begun_with, split_models
+from ...nodes.runtime.bound_judge import (
+    BoundJudge,
+    Models,
+    begun_with,
+    split_models,
+    split_replacements,
+)
 from ...nodes.runtime.recusal import authors_of, recuses
 from ...nodes.runtime.verdicts import (
     Decide,
@@ -132,9 +138,14 @@ class ProtocolGraph(JudgeGraphBuilder, Generic[SettingsT]):
             output_schema=JudgeOutput,
         )
         given, own = split_models(models, fields or {})
+        given, replacements = split_replacements(given)
+        if isinstance(settings, Mapping):
+            settings, of_settings = split_replacements(settings)
+            # Settings given by name override the others.
+            replacements = replacements if "replacements" in given else of_settings
         bound = make_settings(settings_class, settings, given)
         self.protocol = protocol
-        self.bound_judge: BoundJudge[SettingsT] = BoundJudge(protocol, bound, own)
+        self.bound_judge: BoundJudge[SettingsT] = BoundJudge(protocol, bound, own, replacements)
         self._counts_itself = scores is not None
         self._scores = scores or scores_of_roles(protocol.role_kinds)
         self._panels: dict[str, Panel[SettingsT]] = {}

@@ -86,7 +86,7 @@ class CascadeOptions(CommonOptions, total=False):
 class ChatEvalOptions(CommonOptions, total=False):
     """The settings of ``chateval``."""
 
-    replacements: str | Sequence[str | Mapping[str, Any]]
+    replacements: str | Sequence[Model]
     recuse: Literal["none", "family"]
     position_calibration: bool
     referees: int
@@ -126,7 +126,7 @@ class DebateOptions(CommonOptions, total=False):
 class EnsembleOptions(CommonOptions, total=False):
     """The settings of ``ensemble``."""
 
-    replacements: str | Sequence[str | Mapping[str, Any]]
+    replacements: str | Sequence[Model]
     recuse: Literal["none", "family"]
     position_calibration: bool
     referees: int
@@ -155,7 +155,7 @@ class GEvalOptions(CommonOptions, total=False):
 class MoreOptions(CommonOptions, total=False):
     """The settings of ``more``."""
 
-    replacements: str | Sequence[str | Mapping[str, Any]]
+    replacements: str | Sequence[Model]
     advocates: int
     rounds: int
     aggregate: Literal["llm", "concat", "best"]
@@ -184,7 +184,7 @@ class ReviewOptions(CommonOptions, total=False):
 class SamreOptions(CommonOptions, total=False):
     """The settings of ``samre``."""
 
-    replacements: str | Sequence[str | Mapping[str, Any]]
+    replacements: str | Sequence[Model]
     recuse: Literal["none", "family"]
     max_rounds: int
     jurors: int

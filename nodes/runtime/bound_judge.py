@@ -108,6 +108,33 @@ def split_models(
     return given, own
 
 
+def split_replacements(
+    fields: Mapping[str, Any],
+) -> tuple[dict[str, Any], dict[str, OwnModel]]:
+    """Split the setting ``replacements`` into names, which stay in it, and model objects.
+
+    Returns:
+        The fields, and the objects by their place, such as ``replacement_2``; the names fill the
+        other places in order.
+
+    Raises:
+        UsageError: an object that is not a model.
+    """
+    given = {**fields}
+    listed = given.get("replacements")
+    if isinstance(listed, str | ModelSpec | Mapping) or listed is None:
+        return given, {}
+    models = [*listed] if isinstance(listed, list | tuple) else [listed]
+    own = {
+        f"{REPLACEMENT}_{place}": OwnModel(model)
+        for place, model in enumerate(models, start=1)
+        if not isinstance(model, str | Mapping | ModelSpec)
+    }
+    names = [model for model in models if isinstance(model, str | Mapping | ModelSpec)]
+    # Without objects, the settings check the value.
+    return ({**given, "replacements": names}, own) if own else (given, {})
+
+
 def by_role(models: Models | None) -> Mapping[str, Any]:
     """Return the model of each role; a single model is for all roles."""
     if models is None:
@@ -182,14 +209,20 @@ class BoundJudge(Generic[SettingsT]):
     source_digest = ""
 
     def __init__(
-        self, record: Protocol[SettingsT], bound: SettingsT, own: Mapping[str, OwnModel]
+        self,
+        record: Protocol[SettingsT],
+        bound: SettingsT,
+        own: Mapping[str, OwnModel],
+        replacements: Mapping[str, OwnModel] | None = None,
     ) -> None:
         self.record = record
         self.protocol = record.name
         self.roles = record.roles
         self.bound = bound
         self._own = own
-        self._asks_config = any(model.is_configurable for model in own.values())
+        self._own_replacements = replacements or {}
+        objects = [*own.values(), *self._own_replacements.values()]
+        self._asks_config = any(model.is_configurable for model in objects)
         # Key the runs by the identity of their context, which cannot change. Most runs have no
         # context and share one entry.
         self._runs: OrderedDict[int, PreparedRun[SettingsT]] = OrderedDict()
@@ -328,9 +361,18 @@ class BoundJudge(Generic[SettingsT]):
         own = {role: model.loaded() for role, model in self._own.items()}
         chosen.update({**settings.models, **own, **of_run})
         if isinstance(settings, SeatSettings):
-            # As models of the judge, they are checked, priced and recorded like all others.
-            numbered = enumerate(settings.replacements, start=1)
-            chosen.update({f"{REPLACEMENT}_{number}": model for number, model in numbered})
+            # As models of the judge, they are checked, priced and recorded like all others. Those
+            # that a run names override the objects from ``build``.
+            of_run_alone = (
+                type(context) is type(self.bound)
+                and isinstance(context, SeatSettings)
+                and "replacements" in explicitly_set(context)
+            )
+            objects = {} if of_run_alone else self._own_replacements
+            names = iter(settings.replacements)
+            for number in range(1, len(objects) + len(settings.replacements) + 1):
+                key = f"{REPLACEMENT}_{number}"
+                chosen[key] = objects[key].loaded() if key in objects else next(names)
         return {role: _with_parameters(model, settings) for role, model in chosen.items()}
 
     async def _loaded(

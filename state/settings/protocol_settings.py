@@ -355,7 +355,7 @@ class SeatSettings(Settings):
     replacements: Annotated[
         tuple[ModelName, ...],
         BeforeValidator(parts(";"), json_schema_input_type=list[str | ModelSpec]),
-        TypedAs("str | Sequence[str | Mapping[str, Any]]"),
+        TypedAs("str | Sequence[Model]"),
     ] = ()
     """Models that take the seat of a member whose call failed: the first that is not the failed
     model, once per seat (on a command line: separated by semicolons)."""

@@ -21,7 +21,8 @@ A referee whose call fails in the last turn is missing from the vote, which need
 earlier turn, it is silent, and is asked again in the next one.
 
 Stop reason: ``complete`` after T turns, or ``decided``: with ``stop="decided"``, the last turn of a
-comparison ends when no outstanding referee can change the winner.
+comparison ends when no outstanding referee can change the winner. With ``budget_tokens``, the
+referees vote in an earlier turn than T if further turns would exceed it (``budget``).
 
 Model calls: N * T. The summarizer adds T - 1 (T with ``summarize_last``). A comparison with
 position calibration takes twice as many. ``roles=auto`` adds 1.
@@ -33,12 +34,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Unpack
 
-from ..nodes.referee import referee, referees, roles_of_referees, who_judged
+from ..nodes.referee import final_turn, referee, referees, roles_of_referees, who_judged
 from ..nodes.runtime.agent_runtime import AgentRuntime
 from ..nodes.runtime.bound_judge import Models
 from ..nodes.runtime.personas import casting, roles_are_open, with_roles
 from ..nodes.runtime.prompt_context import score_schema, task_of
-from ..nodes.runtime.stops import panel_is_decided
+from ..nodes.runtime.stops import early_stop_of_discussion, panel_is_decided
 from ..nodes.runtime.verdicts import (
     Decision,
     last_scores,
@@ -46,6 +47,7 @@ from ..nodes.runtime.verdicts import (
     scores_over_orders,
     turns_in_order,
     vote,
+    with_early_stop,
 )
 from ..nodes.summarizer import summarizer
 from ..state.aggregation import majority_vote
@@ -67,18 +69,21 @@ from .wrappers.calibrated import weigh_orders
 
 def calls(settings: ChatEvalSettings, kind: TaskKind, _can: Can) -> CallsByRole:
     """Count all turns of the referees, and the summaries, in each order of the answers."""
-    summarized = settings.turns if settings.summarize_last else settings.turns - 1
-    everybody = settings.referees * settings.turns
+    # The vote takes a turn of its own, unless every turn has scores.
+    least = 1 if settings.score_each_turn else 2
+    turns = CallRange(settings.turns if settings.budget_tokens is None else least, settings.turns)
+    unread = int(not settings.summarize_last)
+    summaries = CallRange(turns.least - unread, turns.most - unread)
     # More than half of the referees decide in the last turn.
     voters = max(settings.referees // 2 + 1, votes_needed(settings.quorum, settings.referees))
-    fewest = everybody - settings.referees + voters
-    may_end = kind == "compare" and "decided" in settings.stop
+    fewest = settings.referees * turns.least
+    if kind == "compare" and "decided" in settings.stop:
+        fewest += voters - settings.referees
     if settings.recuse != "none":
-        may_end = True
-        fewest = votes_needed(settings.quorum, settings.referees) * settings.turns
+        fewest = votes_needed(settings.quorum, settings.referees) * turns.least
     discussion = {
-        "referee": CallRange(fewest if may_end else everybody, everybody),
-        "summarizer": exactly(summarized if settings.strategy == "summarizer" else 0),
+        "referee": CallRange(fewest, settings.referees * turns.most),
+        "summarizer": summaries if settings.strategy == "summarizer" else exactly(0),
     }
     of_all = {
         role: of_role * number_of_orders(settings, kind) for role, of_role in discussion.items()
@@ -140,21 +145,32 @@ def next_referees(state: JudgeState, settings: ChatEvalSettings) -> Sequence[str
 
 
 async def next_speakers(
-    _state: JudgeState, _runtime: AgentRuntime[ChatEvalSettings]
+    state: JudgeState, runtime: AgentRuntime[ChatEvalSettings]
 ) -> dict[str, Any]:
-    """Wait until all agents that were asked have spoken; ``what_follows`` decides who is next."""
-    return {}
+    """Wait until all agents that were asked have spoken; ``what_follows`` decides who is next.
+
+    If another turn would exceed the token budget, the next turn becomes the last one.
+    """
+    settings = runtime.settings
+    turns, spoken = divmod(times_spoken(state, "referee"), len(state["details"]["roles"]))
+    last = turns if settings.score_each_turn else turns + 1
+    is_open = settings.budget_tokens is not None and last < final_turn(state, settings)
+    if not turns or spoken or not is_open or what_follows(state, settings) == "summary":
+        return {}
+    stop = early_stop_of_discussion(settings, state["transcript"])
+    return {"details": {"last_turn": last, "stopped": stop.words}} if stop else {}
 
 
 def what_follows(state: JudgeState, settings: ChatEvalSettings) -> str:
     """Return the next step: more referees, a summary of the turn, or the end of the discussion."""
+    final = final_turn(state, settings)
     turns, spoken = divmod(times_spoken(state, "referee"), len(state["details"]["roles"]))
     if settings.strategy == "summarizer" and not spoken:
         # No referee would read a summary of the last turn.
-        wanted = turns if turns < settings.turns or settings.summarize_last else turns - 1
+        wanted = turns if turns < final or settings.summarize_last else turns - 1
         if times_spoken(state, "summarizer") < wanted:
             return "summary"
-    if turns >= settings.turns:
+    if turns >= final:
         return "complete"
     return "decided" if "decided" in settings.stop and is_decided(state, settings) else "referees"
 
@@ -162,7 +178,8 @@ def what_follows(state: JudgeState, settings: ChatEvalSettings) -> str:
 def is_decided(state: JudgeState, settings: ChatEvalSettings) -> bool:
     """Return whether no referee that has yet to speak in the last turn can change the winner."""
     orders = [turns_in_order(state, order) for order in state["orders"]]
-    last = [[turn for turn in turns if turn["round"] == settings.turns] for turns in orders]
+    final = final_turn(state, settings)
+    last = [[turn for turn in turns if turn["round"] == final] for turns in orders]
     votes: Mapping[str, Score] = (
         scores_over_orders(last[0], last[1]) if len(last) > 1 else last_scores(last[0])
     )
@@ -179,14 +196,16 @@ def not_asked(state: JudgeState, settings: ChatEvalSettings) -> list[str]:
     spoken = {
         turn["agent"]
         for turn in state["transcript"]
-        if turn["role"] == "referee" and turn["round"] == settings.turns
+        if turn["role"] == "referee" and turn["round"] == final_turn(state, settings)
     }
     return [referee for referee in referees(state, settings) if referee not in spoken]
 
 
 def stop_reason(state: JudgeState, settings: ChatEvalSettings) -> StopReason:
-    """Return whether all referees spoke in the last turn, or the votes of some decided."""
-    return "decided" if not_asked(state, settings) else "complete"
+    """Return why the discussion ended: the vote was decided, the budget, or after all turns."""
+    if not_asked(state, settings):
+        return "decided"
+    return "budget" if final_turn(state, settings) < settings.turns else "complete"
 
 
 def decide(state: JudgeState, settings: ChatEvalSettings) -> Decision:
@@ -194,7 +213,9 @@ def decide(state: JudgeState, settings: ChatEvalSettings) -> Decision:
     decision = vote(state, settings)
     silent = not_asked(state, settings)
     details = {**decision.details, "not_asked": silent} if silent else decision.details
-    return replace(decision, details=details)
+    return with_early_stop(
+        replace(decision, details=details), None, state["transcript"], settings.budget_tokens
+    )
 
 
 def weigh_votes(straight: Outcome, mapped: Outcome) -> Verdict:
@@ -202,8 +223,9 @@ def weigh_votes(straight: Outcome, mapped: Outcome) -> Verdict:
     winner, details = majority_vote(
         scores_over_orders(straight["transcript"], mapped["transcript"])
     )
-    if silent := straight["verdict"]["details"].get("not_asked"):
-        details["not_asked"] = silent
+    of_order = straight["verdict"]["details"]
+    further = ("not_asked", "last_turn", "stopped")
+    details |= {name: of_order[name] for name in further if name in of_order}
     return weigh_orders(straight, mapped, winner, {**who_judged(straight), **details})
 
 
@@ -239,7 +261,7 @@ def build(
     panel = Panel[ChatEvalSettings](
         quorum=lambda settings: settings.quorum,
         members=referees,
-        voting_round=lambda settings: settings.turns,
+        voting_round=final_turn,
     )
     graph.agents("referee", referee, then="next_speakers", quorum=panel)
     graph.agents("summarizer", summarizer, then="next_speakers")

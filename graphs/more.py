@@ -5,6 +5,10 @@
                  +--llm--> aggregator x 2 --> judge --+--complete--> conclude
                  +--concat------------------> judge --+
                  +--best--> defence_judge x 2k -------+--another_round--> feedback -> teams
+                                                      +--budget_asked---> next_round
+
+    next_round --within_budget--> feedback                 only with budget_tokens
+    next_round --early_end------> conclude
 
 The setting ``aggregate`` decides on the judge's input: one defence per team, merged by a model
 (``llm``), all defences (``concat``), or each defence alone (``best``). With ``best``, the highest
@@ -14,7 +18,7 @@ side. The higher one wins.
 An advocate whose call fails is silent. Each round needs a quorum of the advocates, and at least one
 for each answer.
 
-Stop reason: always ``complete``; the number of rounds is fixed.
+Stop reason: ``complete``; with ``budget_tokens`` also ``budget``, if a further round would exceed it.
 
 Model calls with k advocates per side: 2k + 3 in one round (``llm``), 2k + 1 (``concat``), 4k
 (``best``). Each further round adds the same and 1 for the judge's feedback.
@@ -43,15 +47,17 @@ from ..nodes.runtime.courtroom import (
     total_of,
     turns_of_round,
 )
-from ..nodes.runtime.verdicts import Decision, scores_of_roles
+from ..nodes.runtime.stops import early_stop_of_teams
+from ..nodes.runtime.verdicts import Decision, scores_of_roles, with_early_stop
 from ..state.citations import COURTROOM
 from ..state.graph_state import JudgeState
 from ..state.panels import without_failed
 from ..state.protocol_facts import MORE_FACTS
-from ..state.protocols import CallsByRole, Can, Protocol, Replay, exactly
+from ..state.protocols import CallRange, CallsByRole, Can, Protocol, Replay, exactly
 from ..state.settings import MoreSettings
 from ..state.tasks import TaskKind
 from ..state.transcript import Score
+from ..state.verdict import StopReason
 from .engine.base import ProtocolGraph, each
 from .engine.options import Bound, MoreOptions
 from .engine.panel import Panel
@@ -60,19 +66,23 @@ from .engine.panel import Panel
 def calls(settings: MoreSettings, _kind: TaskKind, _can: Can) -> CallsByRole:
     """Count both teams in every round, the aggregators, the judge, and feedback between rounds."""
     team = 2 * settings.advocates
-    rounds = settings.rounds
+    rounds = CallRange(1 if settings.budget_tokens else settings.rounds, settings.rounds)
     judged = team if settings.aggregate == "best" else 1
+    between = CallRange(rounds.least - 1, rounds.most - 1)
     return {
-        "advocate": exactly(team * rounds),
-        "aggregator": exactly(2 * rounds if settings.aggregate == "llm" else 0),
-        "judge": exactly(judged * rounds + rounds - 1),
+        "advocate": rounds * team,
+        "aggregator": rounds * 2 if settings.aggregate == "llm" else exactly(0),
+        "judge": rounds * judged + between,
     }
 
 
 def impossible(settings: MoreSettings) -> set[str]:
     """Return the outcomes that the settings exclude: the other aggregates, and further rounds."""
     excluded = {"llm", "concat", "best"} - {settings.aggregate}
-    return excluded | {"another_round"} if settings.rounds == 1 else excluded
+    asked = {"budget_asked", "within_budget", "early_end"}
+    if settings.rounds == 1:
+        return excluded | {"another_round"} | asked
+    return excluded | (asked if settings.budget_tokens is None else {"another_round"})
 
 
 protocol = Protocol(
@@ -96,7 +106,11 @@ protocol = Protocol(
             "prepare": ["advocates"],
             "advocate": ["advocates", "llm", "best", "concat"],
             "feedback": ["advocates"],
-        }
+        },
+        "next_round": {
+            "judge": ["within_budget", "early_end"],
+            "defence_judge": ["within_budget", "early_end"],
+        },
     },
     replay=Replay(fixed=("advocates", "aggregate", "collaborate")),
     impossible=impossible,
@@ -145,7 +159,24 @@ def after_teams(state: JudgeState, settings: MoreSettings) -> str:
 
 def after_judge(state: JudgeState, settings: MoreSettings) -> str:
     """End after the last round, otherwise give both sides feedback for the next one."""
-    return "another_round" if state["round"] < settings.rounds else "complete"
+    if state["round"] >= settings.rounds:
+        return "complete"
+    return "another_round" if settings.budget_tokens is None else "budget_asked"
+
+
+async def next_round(_state: JudgeState, _runtime: AgentRuntime[MoreSettings]) -> dict[str, Any]:
+    """Wait for all rulings of the round; ``after_ruling`` asks for the budget."""
+    return {}
+
+
+def after_ruling(state: JudgeState, settings: MoreSettings) -> str:
+    """Return whether a further round is within the token budget."""
+    return "early_end" if early_stop_of_teams(settings, state["transcript"]) else "within_budget"
+
+
+def stop_reason(state: JudgeState, settings: MoreSettings) -> StopReason:
+    """Return whether all rounds were held, or the budget ended them."""
+    return "complete" if state["round"] >= settings.rounds else "budget"
 
 
 def decide(state: JudgeState, settings: MoreSettings) -> Decision:
@@ -155,10 +186,15 @@ def decide(state: JudgeState, settings: MoreSettings) -> Decision:
     defences.
     """
     if settings.aggregate != "best":
-        return by_last_ruling(state, settings)
-    best = best_rulings(state, state["round"])
-    details = {"best": selections(state, settings.tau), "tau": settings.tau}
-    return Decision(state["scores"][-1], max(best, key=total_of), details=details)
+        decision = by_last_ruling(state, settings)
+    else:
+        best = best_rulings(state, state["round"])
+        details = {"best": selections(state, settings.tau), "tau": settings.tau}
+        decision = Decision(state["scores"][-1], max(best, key=total_of), details=details)
+    turns = state["transcript"]
+    is_early = stop_reason(state, settings) == "budget"
+    stop = early_stop_of_teams(settings, turns) if is_early else None
+    return with_early_stop(decision, stop, turns, settings.budget_tokens)
 
 
 def build(
@@ -185,7 +221,8 @@ def build(
     graph.agents("defence_judge", defence_judge)
     graph.agent("judge", judge_of_round)
     graph.agent("feedback", feedback, then="teams")
-    graph.end(decide=decide)
+    graph.agent("next_round", next_round)
+    graph.end(stop_reason, decide)
     argue = each("advocate", advocates_due)
     rate = each("defence_judge", defence_judges)
     combine = each("aggregator", lambda _state, _settings: [f"aggregator_{side}" for side in SIDES])
@@ -193,7 +230,10 @@ def build(
         "teams", after_teams, {"advocates": argue, "llm": combine, "concat": "judge", "best": rate}
     )
     for judge in ("judge", "defence_judge"):
-        graph.route(judge, after_judge, {"another_round": "feedback", "complete": "conclude"})
+        outcomes = {"another_round": "feedback", "complete": "conclude"}
+        graph.route(judge, after_judge, {**outcomes, "budget_asked": "next_round"})
+    further = {"within_budget": "feedback", "early_end": "conclude"}
+    graph.route("next_round", after_ruling, further)
     return graph
 
 

@@ -51,8 +51,9 @@ async def judge_of_round(state: JudgeState, runtime: AgentRuntime[Any]) -> dict[
     Shown: the case, this round's defences or arguments, and earlier totals.
     """
     settings: MoreSettings | SamreSettings = runtime.settings
-    # Only SAMRE may end before its last round.
-    most = "" if isinstance(settings, MoreSettings) else "at most "
+    is_more = isinstance(settings, MoreSettings)
+    # MORE ends before its last round only if its budget is spent.
+    most = "" if is_more and settings.budget_tokens is None else "at most "
     rounds = settings.rounds if isinstance(settings, MoreSettings) else settings.max_rounds
     own = runtime.prompts.instruction(
         "courtroom/judge", most=most, **rounds_and_totals(state, rounds)

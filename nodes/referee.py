@@ -47,6 +47,12 @@ def who_judged(straight: Outcome) -> dict[str, Any]:
     return {name: details[name] for name in ("roles", "personas") if name in details}
 
 
+def final_turn(state: JudgeState, settings: ChatEvalSettings) -> int:
+    """Return the number of the last turn, which the token budget may have brought forward."""
+    last: int = state["details"].get("last_turn", settings.turns)
+    return last
+
+
 async def referee(state: AgentState, runtime: AgentRuntime[ChatEvalSettings]) -> dict[str, Any]:
     """Ask a referee for its contribution to the next turn of the discussion.
 
@@ -61,7 +67,7 @@ async def referee(state: AgentState, runtime: AgentRuntime[ChatEvalSettings]) ->
     rounds = {turn["round"] for turn in state["transcript"] if turn["agent"] == speaker.agent}
     turn = 1 + len(rounds)
     # The last turn always ends with scores, because the verdict is made from them.
-    last = turn == settings.turns
+    last = turn == final_turn(state, settings)
     scored = last or settings.score_each_turn
     others = settings.referees > 1
     # The summarizer is another agent, whose words even a single referee reads.

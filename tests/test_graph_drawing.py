@@ -73,6 +73,8 @@ VARIANTS: list[tuple[str, dict[str, Any], str, str]] = [
     ("samre", {"max_rounds": 1}, "agreement another_round summarizer", "max_rounds"),
     ("more", {"aggregate": "concat"}, "aggregator defence_judge feedback llm best", "concat"),
     ("more", {"aggregate": "best", "rounds": 2}, "aggregator llm", "defence_judge feedback"),
+    ("more", {"rounds": 2, "budget_tokens": 9}, "another_round", "within_budget early_end"),
+    ("more", {"rounds": 2}, "budget_asked within_budget early_end", "another_round"),
     ("chateval", {"referees": 3}, "summarizer planner", "referee×3 complete"),
     ("chateval", {"strategy": "summarizer"}, "planner", "summarizer complete"),
     ("chateval", {"roles": "auto"}, "summarizer prepare-->referee", "planner-->referee"),

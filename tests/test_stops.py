@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from jurygraph.eval import Result, evaluate, fit_stops
 from jurygraph.eval import panel as measured
-from jurygraph.graphs import chateval, debate, ensemble, multiagent, samre
+from jurygraph.graphs import chateval, debate, ensemble, more, multiagent, samre
 from jurygraph.graphs.wrappers.cascade import escalation_reason
 from jurygraph.nodes.models.call import UnreadResponseError
 from jurygraph.nodes.models.scripted_model import ScriptedModel
@@ -433,10 +433,93 @@ def test_two_rounds_without_change_are_needed() -> None:
     assert not are_stable([[60, 70], [60, 72], [60, 70]], 1)
 
 
+def counted(speak: Any) -> Any:
+    """Make a model whose calls take 10 tokens each."""
+
+    def script(about: Mapping[str, Any], prompt: str) -> Any:
+        usage: Any = {"input_tokens": 9, "output_tokens": 1, "total_tokens": 10}
+        return AIMessage(str(speak(about, prompt)), usage_metadata=usage)
+
+    return script
+
+
+@pytest.mark.parametrize(("aggregate", "per_round"), [("llm", 50), ("concat", 30), ("best", 40)])
+def test_teams_end_before_the_round_that_would_exceed_the_budget(
+    aggregate: str, per_round: int
+) -> None:
+    script = counted(court([(90, 60), (60, 90), (90, 60)]))
+    # A further round takes 10 tokens more, for the judge's feedback.
+    two = 2 * per_round + 10
+    three = two + per_round + 10
+    for budget, rounds in ((1, 1), (two - 1, 1), (two, 2), (three - 1, 2), (three, 3)):
+        settings: Any = {"rounds": 3, "advocates": 1, "aggregate": aggregate}
+        verdict, model, _ = hold(more, script, budget_tokens=budget, **settings)
+        assert verdict.rounds == rounds
+        assert verdict.stop_reason == ("budget" if rounds < 3 else "complete")
+        assert (f"budget_tokens={budget}" in verdict.details.get("stopped", "")) is (rounds < 3)
+        spent = verdict.input_tokens + verdict.output_tokens
+        assert spent == len(model.calls) * 10
+        assert spent <= max(budget, per_round)
+        if aggregate != "best":
+            # The scores of the last round decide.
+            assert verdict.winner == ("2" if rounds == 2 else "1")
+
+
+def rating(about: Mapping[str, Any], _prompt: str) -> str:
+    if about["form"] == "text":
+        return "I speak."
+    return "Fine.\nScore of answer 1: 7\nScore of answer 2: 5"
+
+
+@pytest.mark.parametrize("strategy", ["one_by_one", "simultaneous", "summarizer"])
+@pytest.mark.parametrize("both_orders", [True, False])
+def test_referees_vote_before_the_turn_that_would_exceed_the_budget(
+    strategy: str, both_orders: bool
+) -> None:
+    per_turn = (20 + 10 * (strategy == "summarizer")) * (2 if both_orders else 1)
+    for budget, turns in ((1, 2), (3 * per_turn - 1, 2), (3 * per_turn, 3), (9 * per_turn, 4)):
+        settings: Any = {
+            "turns": 4, "strategy": strategy, "position_calibration": both_orders,
+            "budget_tokens": budget,
+        }  # fmt: skip
+        verdict, model, transcript = hold(chateval, counted(rating), **settings)
+        assert (verdict.rounds, verdict.winner) == (turns, "1" if not both_orders else "tie")
+        assert verdict.stop_reason == ("budget" if turns < 4 else "complete")
+        assert (f"budget_tokens={budget}" in verdict.details.get("stopped", "")) is (turns < 4)
+        spoken = [t for t in transcript if t["role"] == "referee"]
+        assert {t["round"] for t in spoken if t["value"] is not None} == {turns}
+        assert len(spoken) == 2 * turns * (2 if both_orders else 1)
+        # Nobody would read a summary of the last turn.
+        assert all(t["round"] < turns for t in transcript if t["role"] == "summarizer")
+        assert verdict.input_tokens + verdict.output_tokens == len(model.calls) * 10
+
+
+def test_a_discussion_with_scores_in_each_turn_ends_at_once() -> None:
+    for budget, turns in ((1, 1), (39, 1), (40, 2), (60, 3)):
+        settings: Any = {"turns": 3, "score_each_turn": True, "position_calibration": False}
+        verdict, _, _ = hold(chateval, counted(rating), budget_tokens=budget, **settings)
+        assert (verdict.rounds, verdict.calls) == (turns, 2 * turns)
+        assert verdict.stop_reason == ("budget" if turns < 3 else "complete")
+
+
+def test_a_missing_referee_of_an_early_vote_is_named() -> None:
+    def fails(about: Mapping[str, Any], prompt: str) -> str:
+        late = about["agent"] == "referee_2" and about["round"] == 2
+        return "" if late else rating(about, prompt)
+
+    settings: Any = {"turns": 4, "referees": 3, "budget_tokens": 1, "repair": 0}
+    verdict, _, _ = hold(chateval, counted(fails), **settings)
+    assert (verdict.stop_reason, [*verdict.details["missing"]]) == ("budget", ["referee_2"])
+
+
 # Settings
 
 
 @pytest.mark.parametrize(("module", "settings", "message"), [
+    (more, {"budget_tokens": 9}, "budget_tokens has no effect without rounds above 1"),
+    (chateval, {"budget_tokens": 9}, "budget_tokens has no effect with turns=2"),
+    (chateval, {"budget_tokens": 0, "turns": 3}, "greater than or equal to 1"),
+    (chateval, {"budget_tokens": 9, "turns": 1, "score_each_turn": True}, "turns=2 or more"),
     (ensemble, {"stop": "stable"}, "decided"),
     (ensemble, {"stop": "decided", "quorum": "all"}, "quorum=all needs the vote of each"),
     (ensemble, {"stop": "decided", "combine": "geometric_median"}, "use another rule"),

@@ -98,6 +98,7 @@ class ChatEvalOptions(CommonOptions, total=False):
     score_each_turn: bool
     stop: StopRule | Sequence[StopRule]
     quorum: Literal["majority", "all"] | int
+    budget_tokens: int | None
 
 
 class ChecklistOptions(CommonOptions, total=False):
@@ -162,6 +163,7 @@ class MoreOptions(CommonOptions, total=False):
     collaborate: bool
     tau: float
     quorum: Literal["majority", "all"] | int
+    budget_tokens: int | None
 
 
 class RepeatedOptions(CommonOptions, total=False):

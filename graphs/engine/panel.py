@@ -24,8 +24,8 @@ class Panel(Generic[SettingsT]):
             settings.
         members: returns the names of all members; by default, they are the agents that ``route``
             sends.
-        voting_round: returns the round whose turns are the votes; by default, the votes of every
-            round are counted.
+        voting_round: returns the round whose turns are the votes, from the state and the settings;
+            by default, the votes of every round are counted.
         side_of: returns the answer for which a member speaks, if each answer needs at least one.
         is_required: whether there is no verdict without the quorum. If it is not required, the
             protocol itself decides what follows.
@@ -33,7 +33,7 @@ class Panel(Generic[SettingsT]):
 
     quorum: Quorum | Callable[[SettingsT], Quorum]
     members: Names | None = None
-    voting_round: Callable[[SettingsT], int] | None = None
+    voting_round: Callable[[JudgeState, SettingsT], int] | None = None
     side_of: Callable[[str], Hashable] | None = None
     is_required: bool = True
 
@@ -66,6 +66,6 @@ class Panel(Generic[SettingsT]):
         """
         if not self.is_required or not members:
             return
-        voting = None if self.voting_round is None else self.voting_round(settings)
+        voting = None if self.voting_round is None else self.voting_round(state, settings)
         if (roll := roll_of(members, state["transcript"], voting)) is not None:
             check_quorum(roll, self.quorum_of(settings), self.side_of)

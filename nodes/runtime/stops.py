@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
 from ...state.aggregation import Combination, combine_scores, winner_by_mean
-from ...state.settings import DebateSettings, SamreSettings
+from ...state.settings import ChatEvalSettings, DebateSettings, MoreSettings, SamreSettings
 from ...state.transcript import Score, Turn, usage_of_turns
 
 EarlyReason = Literal["budget", "stable", "predicted"]
@@ -130,6 +130,25 @@ def early_stop_of_hearing(
     return _over_budget(settings.budget_tokens, turns)
 
 
+def early_stop_of_discussion(settings: ChatEvalSettings, turns: Sequence[Turn]) -> EarlyStop | None:
+    """Return why a discussion has no further turn before its last one, or ``None``.
+
+    The last turn has the votes, so it is always held. If every turn has scores, the discussion can
+    end at once.
+    """
+    if settings.score_each_turn:
+        return _over_budget(settings.budget_tokens, turns, what="a turn like the last one")
+    what = "another turn before the votes"
+    return _over_budget(settings.budget_tokens, turns, times=2, what=what)
+
+
+def early_stop_of_teams(settings: MoreSettings, turns: Sequence[Turn]) -> EarlyStop | None:
+    """Return why the teams argue in no further round, or ``None``."""
+    # The judge writes its feedback before each further round, in a call like that of a ruling.
+    rulings = [usage_of_turns([turn]).tokens for turn in turns if turn["role"] == "judge"]
+    return _over_budget(settings.budget_tokens, turns, further=max(rulings))
+
+
 def are_stable(scores: Sequence[Score], eps: float) -> bool:
     """Return whether no score changed by more than ``eps`` in the last two rounds.
 
@@ -208,19 +227,33 @@ def _predicted(what: str, chance: float, risk: float, bound: str = "") -> EarlyS
     return EarlyStop("predicted", words)
 
 
-def _over_budget(budget: int | None, turns: Sequence[Turn], times: int = 1) -> EarlyStop | None:
-    """End the debate if another round like the last one would exceed the budget."""
+def _over_budget(
+    budget: int | None,
+    turns: Sequence[Turn],
+    times: int = 1,
+    further: int = 0,
+    what: str = "a round like the last one",
+) -> EarlyStop | None:
+    """End the debate if another round like the last one would exceed the budget.
+
+    Args:
+        budget: the maximum of tokens.
+        turns: the turns so far.
+        times: the number of such rounds that the debate would still take.
+        further: the tokens of calls that the last round did not have.
+        what: the rounds in words.
+    """
     if budget is None:
         return None
     spent = usage_of_turns(turns).tokens
     last = max(turn["round"] for turn in turns)
     # Advocates are cross-examined in one round only.
     again = [turn for turn in turns if not turn["agent"].endswith(("_asks", "_answers"))]
-    wanted = times * usage_of_turns(turn for turn in again if turn["round"] == last).tokens
+    of_round = usage_of_turns(turn for turn in again if turn["round"] == last).tokens
+    wanted = times * of_round + further
     if spent + wanted <= budget:
         return None
     words = (
-        f"{spent:,} tokens were spent, and a round like the last one ({wanted:,}) would exceed "
-        f"budget_tokens={budget}"
+        f"{spent:,} tokens were spent, and {what} ({wanted:,}) would exceed budget_tokens={budget}"
     )
     return EarlyStop("budget", words)

@@ -468,7 +468,21 @@ class ChatEvalSettings(RefereeSettings, PanelSettings):
     """The number of referees that must vote in the last turn: more than half (`majority`), `all`,
     or a number. The others may fail, and the verdict names them."""
 
-    newer: ClassVar[frozenset[str]] = PanelSettings.newer | {"stop", "quorum"}
+    budget_tokens: Tokens | None = None
+    """The referees vote before the turn that would exceed this number of tokens; the turn with the
+    votes is always held."""
+
+    newer: ClassVar[frozenset[str]] = PanelSettings.newer | {"stop", "quorum", "budget_tokens"}
+
+    @model_validator(mode="after")
+    def _budget_is_used(self) -> Self:
+        needed = 2 if self.score_each_turn else 3
+        if self.budget_tokens is not None and self.turns < needed:
+            raise ValueError(
+                f"budget_tokens has no effect with turns={self.turns}, because the last turn has the "
+                f"votes; leave it out, or set turns={needed} or more"
+            )
+        return self
 
     @model_validator(mode="after")
     def _quorum_within_reach(self) -> Self:
@@ -602,7 +616,16 @@ class MoreSettings(SeatSettings):
     `all`, or a number; each answer needs at least one. The others may fail, and the verdict names
     them."""
 
-    newer: ClassVar[frozenset[str]] = SeatSettings.newer | {"quorum"}
+    budget_tokens: Tokens | None = None
+    """The rounds end before the one that would exceed this number of tokens."""
+
+    newer: ClassVar[frozenset[str]] = SeatSettings.newer | {"quorum", "budget_tokens"}
+
+    @model_validator(mode="after")
+    def _budget_is_used(self) -> Self:
+        if self.rounds == 1:
+            _refuse_unused(self, ["budget_tokens"], "rounds above 1")
+        return self
 
     @model_validator(mode="after")
     def _quorum_within_reach(self) -> Self:

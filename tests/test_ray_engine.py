@@ -1,19 +1,22 @@
 """A run on Ray is the run of one process, whatever dies on the way."""
 
 import asyncio
+import contextlib
 import importlib
 import importlib.util
 import json
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from jurygraph.eval import Ray, evaluate
+from jurygraph.eval import Ray, evaluate, load_dataset
 from jurygraph.eval.results.config import RunConfig
+from jurygraph.eval.run.engines import ray_engine
 from jurygraph.eval.run.engines.ray_engine import check_address, cluster
 from jurygraph.eval.run.engines.ray_worker import RunDescription, inspect_host
 from jurygraph.eval.run.plan.plan import plan
@@ -78,6 +81,23 @@ def logged(folder: Path, event: str) -> list[dict[str, Any]]:
     path = folder / "log.jsonl"
     records = [json.loads(line) for line in whole_lines(path)] if path.exists() else []
     return [record for record in records if record["event"] == event]
+
+
+def working() -> list[int]:
+    """The processes of this process's cluster that judge a shard now."""
+    found = []
+    for place in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if place.joinpath("cmdline").read_bytes().startswith(b"ray::judge_shard"):
+                found += [int(place.name)] if os.getpid() in ancestors(int(place.name)) else []
+    return found
+
+
+def ancestors(pid: int) -> Iterator[int]:
+    while pid > 1:
+        # The name before the parent may have blanks and brackets.
+        pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+        yield pid
 
 
 class Runs:
@@ -178,8 +198,8 @@ def test_workers_and_sessions_of_the_journal_may_be_killed(runs: Runs) -> None:
     killed = []
 
     def kill_a_worker() -> None:
-        until(lambda: logged(runs.out, "worker started"))
-        killed.append(logged(runs.out, "worker started")[0]["pid"])
+        until(working)
+        killed.append(working()[0])
         os.kill(killed[0], signal.SIGKILL)
 
     def end_all_sessions() -> None:
@@ -198,7 +218,9 @@ def test_workers_and_sessions_of_the_journal_may_be_killed(runs: Runs) -> None:
     assert len(killed) == 2
     assert killed[1] >= 2, "the driver and at least one worker had sessions"
     assert runs.calls <= runs.requests() <= runs.calls + IN_FLIGHT
-    assert len(logged(runs.out, "worker started")) >= 3
+    workers = {record["pid"] for record in logged(runs.out, "worker started")}
+    assert workers
+    assert killed[0] not in workers, "another worker judged its shard, and handed over its log"
     assert f"{runs.calls} calls" in done.stdout
     assert "raylet" not in done.stdout + done.stderr, "Ray's own words are not shown"
 
@@ -230,6 +252,90 @@ def test_a_run_that_spent_its_budget_or_was_interrupted_or_killed_goes_on(
     assert done.returncode == 0, done.stderr
     assert lines(runs.out) == one
     assert runs.calls <= runs.requests() <= runs.calls + 2 * IN_FLIGHT
+
+
+class DyingWorkers:
+    """Stands for Ray: workers in this process, all of whom die at some items."""
+
+    class exceptions:  # noqa: N801, this is the name of Ray's module
+        class RayError(Exception):
+            pass
+
+        class RayTaskError(RayError):
+            pass
+
+    def __init__(self, *poisoned: str) -> None:
+        self.poisoned = poisoned
+        self.deaths = 0
+
+    def cluster_resources(self) -> dict[str, float]:
+        return {"CPU": 1}
+
+    def remote(self, task: Callable[..., Any]) -> Any:
+        async def carry_out(about: Any, journal: str, jobs: Any, part: str) -> Any:
+            if any(job[1].id in self.poisoned for job in jobs):
+                self.deaths += 1
+                raise self.exceptions.RayError("The worker died unexpectedly.")
+            return await asyncio.to_thread(task, about, journal, jobs, part)
+
+        def start(*given: Any) -> "asyncio.Task[Any]":
+            return asyncio.create_task(carry_out(*given))
+
+        return SimpleNamespace(options=lambda **_: SimpleNamespace(remote=start))
+
+    def cancel(self, task: "asyncio.Task[Any]", force: bool) -> None:
+        task.cancel()
+
+
+@pytest.fixture
+def dying(monkeypatch: pytest.MonkeyPatch) -> Callable[..., DyingWorkers]:
+    def of_items(*poisoned: str) -> DyingWorkers:
+        workers = DyingWorkers(*poisoned)
+
+        @contextlib.asynccontextmanager
+        async def cluster_of_this(*_: Any) -> AsyncIterator[DyingWorkers]:
+            yield workers
+
+        monkeypatch.setattr(ray_engine, "cluster", cluster_of_this)
+        monkeypatch.setattr(ray_engine, "check_hosts", lambda *_: None)
+        monkeypatch.setattr(ray_engine, "load_ray", lambda: workers)
+        return workers
+
+    return of_items
+
+
+def test_a_verdict_at_which_workers_die_is_set_aside_with_its_error(
+    dying: Callable[..., DyingWorkers], journal: str, tmp_path: Path
+) -> None:
+    ids = [item.id for item in load_dataset("demo").items[:12]]
+    workers = dying(ids[7])
+    options: dict[str, Any] = {**RUN, "out": tmp_path / "ray", "journal": journal}
+    done = evaluate("debate", **options, engine=Ray(workers=1))
+    assert (len(done.results), done.stopped) == (24, None)
+    assert [(one.item, one.aspect) for one in done.failed] == [
+        (ids[7], aspect) for aspect in RUN["aspects"]
+    ]
+    assert "3 workers died while they judged it: The worker died unexpectedly." in str(
+        done.failed[0].error
+    )
+    assert workers.deaths < len(ids)
+    evaluate("debate", **RUN, out=tmp_path / "one")
+    others = [line for line in lines(tmp_path / "one") if line["item"] != ids[7]]
+    assert [line for line in lines(tmp_path / "ray") if line["item"] != ids[7]] == others
+    # The next start tries it again.
+    dying()
+    again = evaluate("debate", **options, engine=Ray(workers=1))
+    assert not again.failed
+    assert lines(tmp_path / "ray") == lines(tmp_path / "one")
+
+
+def test_a_run_ends_where_workers_die_at_many_verdicts(
+    dying: Callable[..., DyingWorkers], journal: str, tmp_path: Path
+) -> None:
+    dying(*(item.id for item in load_dataset("demo").items))
+    options: dict[str, Any] = {**RUN, "out": tmp_path / "ray", "journal": journal}
+    done = evaluate("debate", **options, engine=Ray(workers=1))
+    assert (len(done.failed), done.stopped) == (ray_engine.MOST_SET_ASIDE, "worker")
 
 
 @pytest.mark.slow

@@ -1,12 +1,17 @@
 """Test that merged shards equal the run of one process, and that earlier files are readable."""
 
 import json
+import os
 import shutil
 import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from jurygraph.eval import evaluate, load_dataset
 from jurygraph.eval.analysis.loading import load_runs
 from jurygraph.eval.cli.app import app
@@ -21,6 +26,7 @@ from jurygraph.state.errors import DataError, UsageError
 from typer.testing import CliRunner
 
 from .sample_data import read_lines
+from .source_tree import ROOT
 
 RUN: dict[str, Any] = {"data": "demo", "aspects": ["fluency", "relevance"], "limit": 10}
 
@@ -265,3 +271,39 @@ def test_earlier_shards_are_merged_and_resumed(old_shards: Path, tmp_path: Path)
     before = (parts[0] / "results.jsonl").read_bytes()
     evaluate("geval", **DEMO, limit=6, out=old_shards, shard="1/2")
     assert (parts[0] / "results.jsonl").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("title", "numbers"),
+    [
+        ("judge.sh", lambda n: {"SLURM_ARRAY_TASK_ID": str(n), "SLURM_ARRAY_TASK_COUNT": "4"}),
+        ("judge.yaml", lambda n: {"JOB_COMPLETION_INDEX": str(n - 1)}),
+    ],
+)
+@pytest.mark.slow
+def test_the_documented_jobs_of_schedulers_judge_everything_once(
+    title: str, numbers: Callable[[int], dict[str, str]], tmp_path: Path
+) -> None:
+    """A small scheduler: it starts a job's command with each number, one of them twice."""
+    page = (ROOT / "docs" / "scale.md").read_text(encoding="utf-8")
+    job = page.partition(f'title="{title}"\n')[2].partition("```")[0]
+    if title == "judge.yaml":
+        spec = yaml.safe_load(job)["spec"]
+        assert spec["completions"] == 4
+        (container,) = spec["template"]["spec"]["containers"]
+        command = container["command"]
+    else:
+        assert "#SBATCH --array=1-4" in job
+        command = ["bash", "-c", job]
+    scripts = str(Path(sys.executable).parent)
+    for number in (1, 2, 3, 4, 2):
+        env = {**os.environ, **numbers(number), "PATH": f"{scripts}:{os.environ['PATH']}"}
+        done = subprocess.run(
+            command, cwd=tmp_path, env=env, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+    (runs,) = (tmp_path / "runs").iterdir()
+    merged = merge([runs], tmp_path / "merged")
+    whole = evaluate("debate", "demo", aspects=["fluency"], limit=36, out=tmp_path / "whole")
+    assert merged == Merged(len(whole.results), 0, ())
+    assert verdicts(tmp_path / "merged") == verdicts(tmp_path / "whole")

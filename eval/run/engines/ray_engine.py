@@ -1,6 +1,8 @@
-"""The Ray engine: each worker judges shards of a run, and this process stores the results.
+"""The Ray engine: one task per shard of a run, whose results this process stores.
 
-The cluster either exists already, or is started on this machine for the run.
+Ray places the tasks and starts them again if a worker or a host dies. The journal sees to it that
+no call is made twice and that all workers share one budget. The cluster either exists already, or
+is started on this machine for the run.
 """
 
 from __future__ import annotations
@@ -20,31 +22,35 @@ from typing import Any
 
 from ....graphs.engine.given_graphs import Protocols, judges_of, named
 from ....nodes.common.plugins import needed
-from ....nodes.models.retry import Wait
 from ....state.errors import UsageError
 from ...journal.database import journal_location
 from ...journal.records import JournalError
 from ...results.config import RunConfig, option
-from ...results.results import Key
+from ...results.results import Result
 from ..calls.call_pipeline import AT_ONCE
-from ..calls.progress_counters import ProgressCounters
 from ..plan.plan import Job, Plan
 from ..runner import Run
-from .ray_worker import Report, RunDescription, inspect_host, judge_shard, protocol_and_settings
+from .ray_worker import (
+    RunDescription,
+    ShardOutcome,
+    inspect_host,
+    judge_shard,
+    protocol_and_settings,
+)
 
 log = logging.getLogger("jurygraph.run")
 
-ATTEMPTS = 5
-"""The number of workers that may die at the same verdicts in sequence before the run stops."""
+TRIES = 3
+"""The number of workers that may die at a shard before it is divided."""
 
-SILENCE = 75.0
-"""The number of seconds without a report after which a worker counts as dead.
+MOST_SET_ASIDE = 5
+"""The number of verdicts that workers may die at before the run stops."""
 
-This is 15 seconds longer than its claims on calls last.
-"""
+USAGE_SECONDS = 2.0
+"""The seconds between two looks at the calls that all workers have made."""
 
 TO_END = 10.0
-"""The seconds that workers have to report their last results once the run is to end.
+"""The seconds that workers have to hand over their results once the run is to end.
 
 The seconds for calls in flight are added.
 """
@@ -52,7 +58,7 @@ The seconds for calls in flight are added.
 LARGEST = 2000
 """The maximum number of verdicts in a shard.
 
-Their items are sent at once, and are in the memory of the worker.
+Its items and its results are sent at once, and are in the memory of the worker.
 """
 
 
@@ -154,7 +160,10 @@ class Ray:
 
 
 class _Driver:
-    """Distributes the shards of a run, and restarts verdicts that a dead worker left open.
+    """Gives out the shards of a run, and stores their results.
+
+    Ray places the tasks, and starts those again whose worker or host died; the journal answers the
+    calls that they had made.
 
     Args:
         run: the run, whose folder contains the results.
@@ -167,148 +176,139 @@ class _Driver:
         self._run = run
         self._ray = ray
         self._workers = min(workers, run.counts.wanted - run.counts.judged)
-        # Ray itself retries nothing: a shard begins again only with the verdicts that are still
-        # open.
-        options = {"num_cpus": cpus_per_worker, "max_retries": 0, "num_returns": "streaming"}
+        options = {"num_cpus": cpus_per_worker, "max_retries": TRIES - 1}
         self._task = ray.remote(judge_shard).options(**options)
         self._description = RunDescription.from_plan(run.plan, run.folder.manifest, run.config)
         self._journal = str(run.config.journal)
-        self._spent_before = run.counts.usage
-        self._made: list[ProgressCounters] = []
         self._working: set[asyncio.Task[None]] = set()
-        self._not_started: set[Any] = set()
+        self._set_aside = 0
 
     async def judge(self) -> None:
         """Judge all shards, or as many as possible until the run is to end."""
         run = self._run
-        left = self._run.counts.wanted - self._run.counts.judged
-        judges = [
-            judge for graph in run.plan.graphs.values() for judge in judges_of(graph).values()
-        ]
         await asyncio.to_thread(check_hosts, self._ray, self._description, self._journal)
         log.info("run spread", extra={"workers": self._workers})
         jobs = filter(run.is_open, run.plan.jobs())
-        ending = asyncio.create_task(self._end_when_stopped())
+        left = run.counts.wanted - run.counts.judged
+        beside = [
+            asyncio.create_task(self._end_when_stopped()),
+            asyncio.create_task(self._read_usage()),
+        ]
         try:
-            kind = run.plan.dataset.kind
-            once = [
-                judge.record.calls_once(judge.bound, kind, lambda *_: False) for judge in judges
-            ]
-            if any(calls.most for by_role in once for calls in by_role.values()):
+            if _writes_steps(run):
                 # Evaluation steps are written with the first item, and all others are judged with
                 # them.
-                _, of_first_item = next(
-                    groupby(filter(run.is_open, run.plan.jobs()), lambda job: job[1].id)
-                )
-                opening = list(islice(jobs, sum(1 for _ in of_first_item)))
+                _, of_item = next(groupby(filter(run.is_open, run.plan.jobs()), key=_item_of))
+                opening = list(islice(jobs, sum(1 for _ in of_item)))
                 left -= len(opening)
                 await self._share([opening], workers=1)
             await self._share(self._shards(jobs, left), self._workers)
         finally:
-            ending.cancel()
-        # Reports of a worker that was killed lack its last calls; the journal has all of them.
+            for task in beside:
+                task.cancel()
+        # Shards that were started again counted only their last try; the journal has all calls.
         with suppress(JournalError):
             run.counts.usage = (await run.folder.journal.spent_by_all()).usage
 
     def _shards(self, jobs: Iterator[Job], left: int) -> Iterator[list[Job]]:
-        """Yield open verdicts in shards that become smaller.
+        """Yield open verdicts in shards of one size, about four for each worker.
 
-        Thus all workers end at about the same time. At the end of a shard a worker has fewer and
-        fewer calls in flight: the smallest shard is large compared to that.
+        At the end of a shard, a worker has fewer and fewer calls in flight, so a shard is large
+        compared to them.
         """
-        smallest = min(8 * self._run.config.concurrency, -(-left // self._workers))
-        while shard := list(
-            islice(jobs, min(LARGEST, max(1, smallest, left // (2 * self._workers))))
-        ):
-            left -= len(shard)
+        of_four = -(-left // (4 * self._workers))
+        size = min(
+            -(-left // self._workers), max(of_four, 16 * self._run.config.concurrency), LARGEST
+        )
+        while shard := list(islice(jobs, max(1, size))):
             yield shard
 
     async def _share(self, shards: Iterable[list[Job]], workers: int) -> None:
-        """Let this number of workers judge shards; each takes the next one when it is free."""
-        to_judge = iter(shards)
+        """Have this number of shards judged at a time."""
+        to_judge = enumerate(shards, start=1)
 
-        async def work(worker: str) -> None:
-            for shard in to_judge:
-                await self._judge_shard(worker, shard)
+        async def work() -> None:
+            for number, shard in to_judge:
+                await self._judge_shard(f"shard-{number}", shard)
 
-        self._working = {
-            asyncio.create_task(work(f"worker-{number + 1}")) for number in range(workers)
-        }
+        self._working = {asyncio.create_task(work()) for _ in range(workers)}
         for outcome in await asyncio.gather(*self._working, return_exceptions=True):
             if isinstance(outcome, Exception):
                 raise outcome  # For example a data file was changed in the meantime.
 
-    async def _judge_shard(self, worker: str, jobs: Iterable[Job]) -> None:
-        """Let a worker judge a shard; if it dies, let another one judge the rest."""
-        left = {job[0]: job for job in jobs}
-        deaths = 0
-        while left and not self._run.stop.is_asked:
-            before = len(left)
-            try:
-                await self._follow(worker, left)
-                return
-            except self._ray.exceptions.RayError as error:
-                if self._run.stop.is_asked:
-                    return
-                noted = {"worker": worker, "reason": (reason := last_line(error))}
-                log.warning("a worker died; its verdicts are given out again", extra=noted)
-                deaths = deaths + 1 if len(left) == before else 1
-                if deaths == ATTEMPTS:
-                    lost = f"{next(iter(left)).item} and items after it"
-                    self._run.stop.ask(
-                        "worker", f"{deaths} workers died while they judged {lost}: {reason}"
-                    )
+    async def _judge_shard(self, name: str, jobs: Sequence[Job]) -> None:
+        """Have a shard judged, and store its results.
 
-    async def _follow(self, worker: str, left: dict[Key, Job]) -> None:
-        """Let a worker judge the open verdicts, and take over its reports, until it is done.
+        If its workers die again and again, its halves are judged, down to the verdict that kills
+        them, which fails.
 
         Raises:
-            RayError: the worker died, or was ended because it was silent for too long.
+            JurygraphError: a worker cannot judge.
         """
-        counts = self._run.counts
+        if self._run.stop.is_asked:
+            return
         description = replace(self._description, manifest=self._run.folder.manifest)
-        stream = self._task.remote(description, self._journal, list(left.values()), worker)
-        number = len(self._made)
-        self._made.append(ProgressCounters())
-        waits: Sequence[Wait] = (counts.waits.add("Ray", "workers start", None),)
-        self._not_started.add(stream)
+        shard = self._task.remote(description, self._journal, jobs, name)
         try:
-            # Until its first report it may wait for a free CPU, without a time limit.
-            async with asyncio.timeout(None) as patience:
-                async for reported in stream:
-                    report: Report = await reported
-                    patience.reschedule(asyncio.get_running_loop().time() + SILENCE)
-                    self._not_started.discard(stream)
-                    counts.waits.replace(waits, report.waits)
-                    waits = report.waits
-                    self._made[number] = report.counts
-                    self._take_over(worker, report)
-                    for result in report.results:
-                        left.pop(result.key, None)
-        except TimeoutError:
-            raise self._ray.exceptions.WorkerCrashedError from None
+            outcome: ShardOutcome = await shard
+        except self._ray.exceptions.RayTaskError as error:
+            raise (error.cause if isinstance(error.cause, Exception) else error) from None
+        except self._ray.exceptions.RayError as error:
+            if not self._run.stop.is_asked:
+                await self._divide(name, jobs, last_line(error))
+            return
         finally:
-            counts.waits.replace(waits, ())
-            self._not_started.discard(stream)
-            # It may have ended already; a worker that hangs, or that is no longer awaited, has not.
-            self._ray.cancel(stream, force=True)
+            # It has ended, unless it is no longer awaited.
+            self._ray.cancel(shard, force=True)
+        self._take_over(name, outcome)
 
-    def _take_over(self, worker: str, report: Report) -> None:
-        """Take over a worker's report: its log, its results, and the reason why it has stopped."""
-        for record in report.records:
+    async def _divide(self, name: str, jobs: Sequence[Job], reason: str) -> None:
+        """Judge the halves of a shard that no worker survived; set a single verdict aside."""
+        log.warning("workers died", extra={"worker": name, "verdicts": len(jobs), "reason": reason})
+        if len(jobs) > 1:
+            half = len(jobs) // 2
+            for number, part in enumerate((jobs[:half], jobs[half:]), start=1):
+                await self._judge_shard(f"{name}.{number}", part)
+            return
+        ((key, item, _),) = jobs
+        problem = f"{TRIES} workers died while they judged it: {reason}"
+        self._run.keep(
+            Result(
+                **key._asdict(),
+                group=item.group,
+                human=item.label(key.aspect),
+                **item.about(key.aspect),
+                status="failed",
+                error=problem,
+            )
+        )
+        self._set_aside += 1
+        if self._set_aside == MOST_SET_ASIDE:
+            self._run.stop.ask(
+                "worker", f"workers died at {MOST_SET_ASIDE} verdicts, last at {key.item}: {reason}"
+            )
+
+    def _take_over(self, worker: str, outcome: ShardOutcome) -> None:
+        """Store what a shard has brought: its log, its steps, its results, and why it stopped."""
+        for record in outcome.records:
             record.worker = worker
             logging.getLogger(record.name).handle(record)
-        for planned in report.steps:
+        for planned in outcome.steps:
             self._run.folder.steps.note(planned)
-        for result in report.results:
+        for result in outcome.results:
             self._run.keep(result)
-        if report.reason is not None:
-            self._run.stop.ask(report.reason, report.explanation)
+        if outcome.reason is not None:
+            self._run.stop.ask(outcome.reason, outcome.explanation)
         counts = self._run.counts
-        made = self._made
-        counts.usage = sum((calls.usage for calls in made), start=self._spent_before)
         for name in ("made", "served", "given_up", "refused"):
-            setattr(counts, name, sum(getattr(calls, name) for calls in made))
+            setattr(counts, name, getattr(counts, name) + getattr(outcome.counts, name))
+
+    async def _read_usage(self) -> None:
+        """Show the calls of all workers while they judge, as the journal has them."""
+        while True:
+            await asyncio.sleep(USAGE_SECONDS)
+            with suppress(JournalError):
+                self._run.counts.usage = (await self._run.folder.journal.spent_by_all()).usage
 
     async def _end_when_stopped(self) -> None:
         """End all workers once the run is to end; at once after a second request."""
@@ -316,9 +316,8 @@ class _Driver:
         grace = self._run.config.grace
         await stop.asked()
         log.warning("stopping", extra={"reason": stop.reason, "explanation": stop.explanation})
-        for stream in self._not_started:
-            self._ray.cancel(stream, force=True)
-        # Workers see the note within a second, and let calls in flight finish.
+        # Workers see the note within a second, let calls in flight finish, and hand over what they
+        # have judged. A worker that starts later sees the next note.
         noting = asyncio.create_task(self._note_stop(str(stop.reason)))
         await stop.let_finish(self._working, grace + TO_END)
         noting.cancel()
@@ -331,6 +330,18 @@ class _Driver:
     async def _note_stop(self, reason: str) -> None:
         with suppress(JournalError):
             await self._run.folder.journal.note_stop(reason, self._run.stop.explanation)
+
+
+def _item_of(job: Job) -> str:
+    return job[1].id
+
+
+def _writes_steps(run: Run) -> bool:
+    """Return whether a judge of the run makes calls once for all items."""
+    judges = [judge for graph in run.plan.graphs.values() for judge in judges_of(graph).values()]
+    kind = run.plan.dataset.kind
+    once = [judge.record.calls_once(judge.bound, kind, lambda *_: False) for judge in judges]
+    return any(calls.most for by_role in once for calls in by_role.values())
 
 
 def load_ray() -> Any:

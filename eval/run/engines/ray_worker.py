@@ -1,4 +1,4 @@
-"""The worker of a Ray cluster: judges a shard of a run, and reports progress to the driver."""
+"""The worker of a Ray cluster: judges a shard of a run, and hands its results to the driver."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ....graphs.engine.base import Graph
 from ....graphs.engine.given_graphs import judges_of
 from ....graphs.engine.registry import built, reference_of
 from ....nodes.models.loaded_model import LoadedModel
-from ....nodes.models.retry import Wait, Waits
+from ....nodes.models.retry import Waits
 from ....state.aspects import Aspect
 from ....state.errors import JurygraphError, UsageError
 from ....state.planned_steps import PlannedSteps
@@ -41,7 +41,6 @@ from ..plan.plan import Job, Plan
 from ..plan.signatures import describe_run, package_versions
 from ..runner import Run, make_pipeline
 
-REPORT_SECONDS = 1.0
 log = logging.getLogger("jurygraph.run")
 
 
@@ -154,96 +153,76 @@ class _ShardPlan(Plan):
         return iter(self.chosen)
 
 
-class Report(NamedTuple):
-    """The work of a worker since its last report, and its progress.
+class ShardOutcome(NamedTuple):
+    """What a worker hands over when its shard has ended.
 
     Attributes:
-        results: the results since the last report.
-        records: the log records since the last report.
-        steps: all evaluation steps that were written for it.
-        counts: the calls for this shard so far, without waits.
-        waits: the reasons why it waits.
-        reason: the reason why it has stopped, with an ``explanation``.
+        results: the results.
+        records: the log records.
+        steps: the evaluation steps that were written for it.
+        counts: the calls for this shard.
+        reason: the reason why it stopped early, with an ``explanation``; ``None`` if it did not.
     """
 
     results: Sequence[Result]
     records: Sequence[LogRecord]
     steps: Sequence[PlannedSteps]
     counts: ProgressCounters
-    waits: Sequence[Wait]
     reason: Reason | None
     explanation: str
 
 
 class _ShardRun(Run):
-    """Carries out the run of one shard.
+    """Carries out the run of one shard, whose results the driver stores."""
 
-    Its results go into reports, since the driver stores them.
-    """
-
-    finished: SimpleQueue[Result]
+    finished: list[Result]
 
     def keep(self, result: Result) -> None:
-        """Add a result to the next report."""
-        self.finished.put(result)
+        """Add a result to those that are handed over."""
+        self.finished.append(result)
 
 
 def judge_shard(
     about: RunDescription, journal: str, jobs: Sequence[Job], part: str
-) -> Iterator[Report]:
-    """Judge some verdicts of a run.
-
-    Ray carries it out as a task, and streams the reports to the driver.
+) -> ShardOutcome:
+    """Judge some verdicts of a run; Ray carries it out as a task.
 
     Args:
         about: the run.
         journal: the address of the journal.
         jobs: the verdicts to make.
-        part: the name of this worker in the journal: one process at a time has it.
+        part: the name of the shard in the journal: one process at a time has it.
 
     Raises:
         JurygraphError: it cannot judge here.
     """
+    return asyncio.run(_judge_shard(about, journal, jobs, part))
+
+
+async def _judge_shard(
+    about: RunDescription, journal: str, jobs: Sequence[Job], part: str
+) -> ShardOutcome:
     context = RunContext(about.config)
     counts = context.counts
-    stop = context.stop
-    finished = SimpleQueue[Result]()
     records = SimpleQueue[LogRecord]()
-    steps = list[PlannedSteps]()
-
-    async def judge() -> None:
-        nonlocal steps
-        with handled_by([QueueHandler(records)], about.log_level), traces_sent():
-            log.info("worker started", extra={"host": socket.gethostname(), "pid": os.getpid()})
-            plan = about.build(jobs)
-            async with aclosing(await _open_journal(about, journal, part, counts.waits)) as opened:
-                # Ctrl-C reaches only the driver, which notes it in the journal.
-                await opened.hear_soon()
-                folder = RunFolder(about.manifest, None, opened)
-                run = _ShardRun(plan, folder, context)
-                steps = folder.new_steps
-                run.finished = finished
-                # Reports contain the usage of this shard, and the driver adds them up.
-                counts.usage = NO_USAGE
-                await run.judge(make_pipeline(plan, folder, context))
-
-    def report() -> Report:
-        """Report the news since the last report."""
-        results = [finished.get() for _ in range(finished.qsize())]
-        logged = [records.get() for _ in range(records.qsize())]
-        so_far = replace(counts, waits=Waits())
-        waits = counts.waits.current()
-        return Report(results, logged, [*steps], so_far, waits, stop.reason, stop.explanation)
-
-    # The first report shows that the process exists.
-    yield report()
-    with asyncio.Runner() as runner:
-        judging = runner.get_loop().create_task(judge())
-        while not judging.done():
-            # Between two reports the loop pauses until Ray has sent one.
-            runner.run(asyncio.wait({judging}, timeout=REPORT_SECONDS))
-            yield report()
-        judging.result()
+    finished: list[Result] = []
+    with handled_by([QueueHandler(records)], about.log_level), traces_sent():
+        log.info("worker started", extra={"host": socket.gethostname(), "pid": os.getpid()})
+        plan = about.build(jobs)
+        async with aclosing(await _open_journal(about, journal, part, counts.waits)) as opened:
+            # Ctrl-C reaches only the driver, which notes it in the journal.
+            await opened.hear_soon()
+            folder = RunFolder(about.manifest, None, opened)
+            run = _ShardRun(plan, folder, context)
+            run.finished = finished
+            # Only the usage of this shard: the driver adds them up.
+            counts.usage = NO_USAGE
+            await run.judge(make_pipeline(plan, folder, context))
+            steps = [*folder.new_steps]
+    logged = [records.get() for _ in range(records.qsize())]
+    stop = context.stop
+    counted = replace(counts, waits=Waits())
+    return ShardOutcome(finished, logged, steps, counted, stop.reason, stop.explanation)
 
 
 def inspect_host(description: RunDescription, journal: str) -> str:

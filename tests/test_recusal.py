@@ -294,7 +294,7 @@ def test_a_run_recuses_by_the_item_s_author(
     playing(provider)
     data = rows(tmp_path)
     options = [f"--role-model={role}={model}" for role, model in MODELS.items()]
-    run = ("run", "ensemble", "--data", data, "--aspect", "fluency", *options)
+    run = ("run", "ensemble", "--data", str(data), "--aspect", "fluency", *options)
     settings = ("--set", "recuse=family", "--set", "structured=off")
     assert command(*run, "--model", "openai:gpt-4o", *settings, "--out", "out") == 0, command.errors
     lines = read_lines(tmp_path / "out" / "results.jsonl")
@@ -310,7 +310,8 @@ def test_a_run_recuses_by_the_item_s_author(
 def test_a_run_whose_data_name_no_author_is_refused(provider: Provider, tmp_path: Path) -> None:
     playing(provider)
     data = write_lines(tmp_path / "mine.jsonl", [{"id": "1", "source": "A.", "candidate": "A."}])
-    settings = {"recuse": "family"}
     with pytest.raises(UsageError, match="recuse=family needs the authors"):
-        evaluate("ensemble", data, models=MODELS, aspects=["fluency"], settings=settings)
+        evaluate(
+            "ensemble", data, models=MODELS, aspects=["fluency"], settings={"recuse": "family"}
+        )
     assert provider.requests == []

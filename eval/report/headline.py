@@ -89,8 +89,9 @@ class _Withheld(NamedTuple):
     def varies(self) -> bool:
         """Whether labels and verdicts vary; if so, most rows are in few groups."""
         agreement = self.agreement
-        of_sizes = agreement.effective / agreement.variation if agreement.variation else 0.0
-        return isinstance(agreement, PreferenceAgreement) or is_few(of_sizes)
+        if isinstance(agreement, PreferenceAgreement):
+            return True
+        return agreement.variation > 0 and is_few(agreement.effective / agreement.variation)
 
 
 def _withheld(dataset: RankedDataset, answer: Answer) -> list[_Withheld]:

@@ -177,7 +177,7 @@ def _measured(
 def _notes(judges: Sequence[LoadedJudge]) -> list[str]:
     from ..report.labels import shown_note
 
-    notes = (judge.manifest.get(name) for judge in judges for name in ("note", "seats"))
+    notes = (judge.manifest.get("note") for judge in judges)
     return list(dict.fromkeys(shown_note(note) for note in notes if note))
 
 

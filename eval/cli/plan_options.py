@@ -183,6 +183,36 @@ class PlanOptions(_JudgingOptions, _OneDataset):
 class RunPlanOptions(_JudgingOptions, _SeveralDatasets):
     """Options for the plan of one run, or of a run for each dataset and model."""
 
+    pilot: int | None = option(metavar="N", min=2)
+    """Before you pay for a panel: judge a random sample of N labelled items, and say how many of its
+    members are worth their cost."""
+
+    def check_sampling(self) -> None:
+        """Refuse sampling options without a sample, or options that a pilot excludes.
+
+        Raises:
+            UsageError: names the option.
+        """
+        others = {
+            "--sample": self.sample,
+            "--limit": self.limit,
+            "--shard": self.shard,
+            "--replies": self.replies,
+        }
+        given = next((name for name, value in others.items() if value is not None), None)
+        if self.pilot is not None and given:
+            raise UsageError(f"--pilot and {given} exclude each other: give one of them")
+        if self.pilot is None:
+            super().check_sampling()
+        elif not self.data:
+            raise UsageError("--pilot only applies to a dataset: name one with --data")
+
+    def sampled(self, dataset: Dataset) -> Dataset:
+        """Draw the requested sample, or the items of a pilot."""
+        if self.pilot is None:
+            return super().sampled(dataset)
+        return dataset.sample(self.pilot, self.seed or 0, self.of_group)
+
     def datasets(self) -> list[Dataset]:
         """Load the datasets, or the sample of each; empty without datasets.
 

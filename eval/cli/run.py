@@ -33,6 +33,7 @@ from ..tables.grid import printable
 from .exit_codes import ExitCode
 from .gate import GateOptions, end_with_gates
 from .option_sets import argument, flag, option, takes_options
+from .pilot import check_pilot, print_members_worth
 from .plan_options import DATA, PlanOptions, RunPlanOptions, engine_of
 from .progress import carry_out_to_end
 from .report import print_answer
@@ -82,6 +83,10 @@ def run(
     Ctrl-C or SIGTERM stops the run once the calls in flight have finished; a second one stops it at
     once.
 
+    With --pilot N, judges N labelled items, and prints how many members of the panel are worth
+    their cost. Give the pilot and the whole run one --journal FILE, so that no reply is paid for
+    twice.
+
     Exit codes: 0 all judged, 2 bad input (no call made), 3 something failed, 4 budget reached, 5 a
     gate is not met, 130 interrupted.
     """
@@ -98,10 +103,14 @@ def run(
         if several:
             refuse_for_several(required, reviewed)
             run_set = plan_run_set(names, datasets, models, **chosen.judging(folder))
+            if chosen.pilot:
+                check_pilot([of.plan for of in run_set.runs])
             announce_run_set(out, run_set, config, spread)
         else:
             judging: Options = {**chosen.judging(folder), "models": models[0]}
             prepared = plan(names, datasets[0] if datasets else None, **judging)
+            if chosen.pilot:
+                check_pilot([prepared])
             # Check everything before the first call, so that nobody pays for a run that ends in an
             # error.
             if spread is not None:
@@ -113,12 +122,20 @@ def run(
     if several:
         work_on_all = partial(execute_run_set, run_set, engine=spread)
         log_in = run_set.runs[0].plan.folder if run_set.shard else None
-        show_all = partial(print_evaluations, verbose=config.verbose)
+
+        def show_all(out: Output, evaluations: Evaluations) -> list[Step]:
+            steps = print_evaluations(out, evaluations, config.verbose)
+            return [*print_members_worth(out, folder), *steps] if chosen.pilot else steps
+
         code = carry_out_to_end(out, folder, config, work_on_all, show_all, log_in=log_in)[1]
         raise typer.Exit(code)
     # Each shard has a subfolder of the folder that the command names.
     work = partial(execute, prepared, engine=spread)
-    show = partial(print_evaluation, verbose=config.verbose)
+
+    def show(out: Output, evaluation: Evaluation) -> list[Step]:
+        steps = print_evaluation(out, evaluation, config.verbose)
+        return [*print_members_worth(out, folder), *steps] if chosen.pilot else [*steps]
+
     evaluation, _ = carry_out_to_end(out, folder, config, work, show, log_in=prepared.folder)
     if rules and not evaluation.stopped:
         asked = export_or_ask(

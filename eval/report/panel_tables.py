@@ -255,6 +255,16 @@ def _remarks(panel: Panel) -> Iterator[str]:
             yield f"{judge}: left out {text}."
 
 
+def members_worth(panel: Panel) -> str:
+    """Write how many members are worth their cost, or that there is too little to tell."""
+    if not _is_few(panel):
+        return further_members(panel)
+    return (
+        f"{panel.clusters} {_clusters(panel)} are too few to say how many members are worth their "
+        "cost: judge more of them."
+    )
+
+
 def further_members(panel: Panel) -> str:
     """Write how many members are worth their cost."""
     low, size, high = panel.worth_members

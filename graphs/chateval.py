@@ -25,7 +25,8 @@ comparison ends when no outstanding referee can change the winner. With ``budget
 referees vote in an earlier turn than T if further turns would exceed it (``budget``).
 
 Model calls: N * T. The summarizer adds T - 1 (T with ``summarize_last``). A comparison with
-position calibration takes twice as many. ``roles=auto`` adds 1.
+position calibration takes twice as many. ``roles=auto`` adds 1. With ``juror_tools``, up to
+``tool_rounds`` requests for tools come before each referee's call.
 """
 
 from __future__ import annotations
@@ -55,7 +56,15 @@ from ..state.citations import CHATEVAL
 from ..state.graph_state import JudgeState, Outcome
 from ..state.panels import votes_needed
 from ..state.protocol_facts import CHATEVAL_FACTS
-from ..state.protocols import CallRange, CallsByRole, Can, Protocol, Replay, exactly
+from ..state.protocols import (
+    CallRange,
+    CallsByRole,
+    Can,
+    Protocol,
+    Replay,
+    exactly,
+    with_requests_for_tools,
+)
 from ..state.settings import ChatEvalSettings
 from ..state.settings.protocol_settings import AUTO
 from ..state.tasks import TaskKind
@@ -88,7 +97,8 @@ def calls(settings: ChatEvalSettings, kind: TaskKind, _can: Can) -> CallsByRole:
     of_all = {
         role: of_role * number_of_orders(settings, kind) for role, of_role in discussion.items()
     }
-    return {"planner": exactly(int(settings.roles == AUTO)), **of_all}
+    of_roles = {"planner": exactly(int(settings.roles == AUTO)), **of_all}
+    return with_requests_for_tools(of_roles, settings, "referee")
 
 
 def impossible(settings: ChatEvalSettings) -> set[str]:
@@ -111,6 +121,7 @@ protocol = Protocol(
     prompts=("shared", "chateval", "casting"),
     calls=calls,
     role_kinds=CHATEVAL_FACTS.role_kinds,
+    tool_roles=("referee",),
     agents=lambda settings: {"referee": settings.referees},
     phases={
         "next_speakers": {

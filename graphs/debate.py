@@ -16,7 +16,8 @@ Stop reasons:
 
 Model calls with a relaying Commander: 2i if the Critic is satisfied in round i, 2n + 1 if the
 debate stays unresolved, 2n + 2 with the tie-breaker, 2i + 1 if it ends early after round i.
-``commander="llm"`` adds one call to every Scorer and Critic call.
+``commander="llm"`` adds one call to every Scorer and Critic call. With ``juror_tools``, up to
+``tool_rounds`` requests for tools come before each Scorer and Critic call.
 """
 
 from __future__ import annotations
@@ -38,7 +39,15 @@ from ..state.citations import DEBATE
 from ..state.errors import ContextOverflowError
 from ..state.graph_state import JudgeState
 from ..state.protocol_facts import DEBATE_FACTS
-from ..state.protocols import CallRange, CallsByRole, Can, Protocol, Replay, exactly
+from ..state.protocols import (
+    CallRange,
+    CallsByRole,
+    Can,
+    Protocol,
+    Replay,
+    exactly,
+    with_requests_for_tools,
+)
 from ..state.settings import DebateSettings
 from ..state.tasks import TaskKind
 from ..state.transcript import last_turn
@@ -53,12 +62,13 @@ def calls(settings: DebateSettings, _kind: TaskKind, _can: Can) -> CallsByRole:
     scorer = CallRange(1, settings.most_rounds + 1)
     # A budget may not suffice for a round of criticism.
     critic = CallRange(1 if settings.budget_tokens is None else 0, settings.most_rounds)
-    return {
+    of_roles = {
         "commander": scorer + critic if settings.commander == "llm" else exactly(0),
         "scorer": scorer,
         "critic": critic,
         "tie_breaker": CallRange(0, 1 if settings.fallback == "tie_breaker" else 0),
     }
+    return with_requests_for_tools(of_roles, settings, "scorer", "critic")
 
 
 def impossible(settings: DebateSettings) -> set[str]:
@@ -80,6 +90,7 @@ protocol = Protocol(
     prompts=("shared", "debate"),
     calls=calls,
     role_kinds=DEBATE_FACTS.role_kinds,
+    tool_roles=("scorer", "critic"),
     pauses_for_person=lambda settings: (
         "on_unresolved=human" if settings.fallback == "human" else ""
     ),

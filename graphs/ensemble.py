@@ -16,7 +16,8 @@ answers at once, and each referee's scores are averaged over them before they ar
 Stop reason: ``complete``, or ``decided`` if some referees were not asked.
 
 Model calls: N; a comparison with position calibration takes 2N. ``roles=auto`` adds 1 for the
-personas. ``stop="decided"`` asks more than half of the referees at least.
+personas. ``stop="decided"`` asks more than half of the referees at least. With ``juror_tools``, up
+to ``tool_rounds`` requests for tools come before each referee's call.
 """
 
 from __future__ import annotations
@@ -45,7 +46,15 @@ from ..state.citations import CHATEVAL
 from ..state.graph_state import JudgeState, Outcome
 from ..state.panels import votes_needed
 from ..state.protocol_facts import ENSEMBLE_FACTS
-from ..state.protocols import CallRange, CallsByRole, Can, Protocol, Replay, exactly
+from ..state.protocols import (
+    CallRange,
+    CallsByRole,
+    Can,
+    Protocol,
+    Replay,
+    exactly,
+    with_requests_for_tools,
+)
 from ..state.settings import EnsembleSettings
 from ..state.settings.protocol_settings import AUTO
 from ..state.tasks import TaskKind
@@ -65,7 +74,8 @@ def calls(settings: EnsembleSettings, kind: TaskKind, _can: Can) -> CallsByRole:
         needed = votes_needed(settings.quorum, settings.referees)
         referees = CallRange(needed, settings.referees)
     referees *= number_of_orders(settings, kind)
-    return {"planner": exactly(int(settings.roles == AUTO)), "referee": referees}
+    of_roles = {"planner": exactly(int(settings.roles == AUTO)), "referee": referees}
+    return with_requests_for_tools(of_roles, settings, "referee")
 
 
 def fewest_referees(settings: EnsembleSettings, kind: TaskKind) -> int:
@@ -113,6 +123,7 @@ protocol = Protocol(
     prompts=("shared", "chateval", "casting"),
     calls=calls,
     role_kinds=ENSEMBLE_FACTS.role_kinds,
+    tool_roles=("referee",),
     agents=lambda settings: {"referee": settings.referees},
     phases={"next_referee": {"referee": ["next_vote", "decided"]}},
     impossible=impossible,

@@ -31,11 +31,13 @@ from ..state.protocols import Protocol as Protocol
 from ..state.protocols import Replay as Replay
 from ..state.protocols import exactly as exactly
 from ..state.protocols import sampled as sampled
+from ..state.protocols import with_requests_for_tools as with_requests_for_tools
 from ..state.settings import ForCallers as ForCallers
 from ..state.settings import PanelSettings as PanelSettings
 from ..state.settings import PositionSettings as PositionSettings
 from ..state.settings import PromptText as PromptText
 from ..state.settings import Settings as Settings
+from ..state.settings import ToolSettings as ToolSettings
 from ..state.tasks import TaskKind as TaskKind
 from ..state.verdict import StopReason as StopReason
 from .engine.base import ProtocolGraph as ProtocolGraph

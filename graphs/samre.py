@@ -32,7 +32,8 @@ if some jurors were not asked.
 Model calls: 3R + jurors, where R is the number of rounds (2 to 4 by default, from 1 with
 ``stop="predicted"`` or ``budget_tokens``). ``memory="summary"`` adds one after each round except
 the last. ``stop="decided"`` asks at least half of the jurors. ``backgrounds="auto"`` adds 1,
-``cross_examine`` 4.
+``cross_examine`` 4. With ``juror_tools``, up to ``tool_rounds`` requests for tools come before each
+juror's vote.
 """
 
 from __future__ import annotations
@@ -55,7 +56,15 @@ from ..state.citations import COURTROOM
 from ..state.graph_state import JudgeState
 from ..state.panels import votes_needed
 from ..state.protocol_facts import SAMRE_FACTS
-from ..state.protocols import CallRange, CallsByRole, Can, Protocol, Replay, exactly
+from ..state.protocols import (
+    CallRange,
+    CallsByRole,
+    Can,
+    Protocol,
+    Replay,
+    exactly,
+    with_requests_for_tools,
+)
 from ..state.settings import SamreSettings
 from ..state.tasks import TaskKind
 from ..state.transcript import Score, Turn
@@ -77,13 +86,14 @@ def calls(settings: SamreSettings, _kind: TaskKind, _can: Can) -> CallsByRole:
         jury = CallRange(0, settings.jurors)
     # No round reads a summary of the last one.
     between = CallRange(rounds.least - 1, rounds.most - 1)
-    return {
+    of_roles = {
         "planner": exactly(int(settings.writes_backgrounds)),
         "advocate": rounds * 2 + exactly(4 if settings.cross_examine else 0),
         "judge": rounds,
         "juror": jury,
         "summarizer": between if settings.memory == "summary" else exactly(0),
     }
+    return with_requests_for_tools(of_roles, settings, "juror")
 
 
 def impossible(settings: SamreSettings) -> set[str]:
@@ -123,6 +133,7 @@ protocol = Protocol(
     further_prompts=further_prompts,
     calls=calls,
     role_kinds=SAMRE_FACTS.role_kinds,
+    tool_roles=("juror",),
     may_end_unresolved=lambda _settings: True,
     agents=lambda settings: {
         "advocate": 2,

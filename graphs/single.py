@@ -7,7 +7,8 @@ of the answers at once, and the scores are averaged.
 
 Stop reason: always ``complete``.
 
-Model calls: 1; a comparison with position calibration takes 2.
+Model calls: 1; a comparison with position calibration takes 2. With ``juror_tools``, up to
+``tool_rounds`` requests for tools come before each.
 """
 
 from __future__ import annotations
@@ -19,11 +20,19 @@ from ..nodes.runtime.bound_judge import Models
 from ..nodes.runtime.verdicts import lone_scorer, number_of_orders
 from ..state.citations import CHATEVAL
 from ..state.protocol_facts import SINGLE_FACTS
-from ..state.protocols import Protocol, exactly
+from ..state.protocols import CallsByRole, Can, Protocol, exactly, with_requests_for_tools
 from ..state.settings import SingleSettings
+from ..state.tasks import TaskKind
 from .engine.base import ProtocolGraph
 from .engine.options import Bound, SingleOptions
 from .wrappers.calibrated import weigh_orders
+
+
+def calls(settings: SingleSettings, kind: TaskKind, _can: Can) -> CallsByRole:
+    """Count one call for each order of the answers, and the requests for tools before it."""
+    scorer = exactly(number_of_orders(settings, kind))
+    return with_requests_for_tools({"scorer": scorer}, settings, "scorer")
+
 
 protocol = Protocol(
     name="single",
@@ -34,8 +43,9 @@ protocol = Protocol(
     roles=("scorer",),
     settings=SingleSettings,
     prompts=("shared", "chateval"),
-    calls=lambda settings, kind, _can: {"scorer": exactly(number_of_orders(settings, kind))},
+    calls=calls,
     role_kinds=SINGLE_FACTS.role_kinds,
+    tool_roles=("scorer",),
     is_baseline=SINGLE_FACTS.is_baseline,
 )
 

@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar, get_args
 from .citations import Citation
 from .errors import UsageError
 from .protocol_facts import ProtocolFacts
-from .settings import Settings, SettingsT
+from .settings import Settings, SettingsT, ToolSettings
 from .tasks import CompareTask, ScoreTask, TaskKind
 from .transcript import RoleKind
 
@@ -80,6 +80,28 @@ def exactly(number: int) -> CallRange:
     Range(least=3, most=3)
     """
     return CallRange(number, number)
+
+
+def with_requests_for_tools(calls: CallsByRole, settings: Settings, *roles: str) -> CallsByRole:
+    """Return the calls with the requests for tools of these roles: from 1 a turn to one a tool call.
+
+    >>> from jurygraph.state.settings import SingleSettings
+    >>> with_tools = SingleSettings(juror_tools="my_tools:search", tool_rounds=3)
+    >>> with_requests_for_tools({"scorer": exactly(2)}, with_tools, "scorer")
+    {'scorer': Range(least=4, most=8)}
+    """
+    if not (isinstance(settings, ToolSettings) and settings.juror_tools):
+        return calls
+    most = 1 + settings.tool_rounds
+    return {
+        role: CallRange(of_role.least * 2, of_role.most * most) if role in roles else of_role
+        for role, of_role in calls.items()
+    }
+
+
+def tool_prompts(settings: Settings) -> tuple[str, ...]:
+    """Return the folders of the templates that only agents with tools use."""
+    return ("tools",) if isinstance(settings, ToolSettings) and settings.juror_tools else ()
 
 
 def sampled(size: int, several: bool) -> CallRange:
@@ -177,6 +199,8 @@ class Protocol(ProtocolFacts, Generic[SettingsT]):
             run; raises an ``InputError`` that names the field.
         templates: the folder with those folders of ``prompts`` that are not bundled; ``None`` if
             all are. A protocol of another package uses ``Path(__file__).parent / "prompts"``.
+        tool_roles: the roles whose agents may call the tools of ``juror_tools``; its settings are
+            then ``ToolSettings``.
         number_only_roles: roles that answer with only a number, so that their replies are short.
         pauses_for_person: returns, from the settings, the setting that makes it wait for a human,
             such as ``on_unresolved=human``; empty if it never waits. A batch refuses to wait.
@@ -207,6 +231,7 @@ class Protocol(ProtocolFacts, Generic[SettingsT]):
     input_schema: type[Any] | None = None
     check_task: Callable[[SettingsT, ScoreTask | CompareTask], None] = any_task
     templates: Path | None = None
+    tool_roles: tuple[str, ...] = ()
     number_only_roles: tuple[str, ...] = ()
     pauses_for_person: Callable[[SettingsT], str] = lambda _settings: ""
     may_end_unresolved: Callable[[SettingsT], bool] = lambda _settings: False
@@ -219,7 +244,7 @@ class Protocol(ProtocolFacts, Generic[SettingsT]):
 
     def prompts_of(self, settings: SettingsT) -> tuple[str, ...]:
         """Return the folders of the templates that a run with these settings uses."""
-        return (*self.prompts, *self.further_prompts(settings))
+        return (*self.prompts, *self.further_prompts(settings), *tool_prompts(settings))
 
     @property
     def about(self) -> str:
@@ -246,6 +271,10 @@ class Protocol(ProtocolFacts, Generic[SettingsT]):
         if isinstance(self.kinds, str) or isinstance(self.roles, str):
             raise UsageError(
                 f"{self.name}: kinds and roles must be tuples, such as kinds=('score',)"
+            )
+        if self.tool_roles and not issubclass(self.settings, ToolSettings):
+            raise UsageError(
+                f"{self.name}: tool_roles need a settings class derived from ToolSettings"
             )
         if wrong := set(self.role_kinds.values()) - set(get_args(RoleKind)):
             known = ", ".join(get_args(RoleKind))

@@ -11,6 +11,8 @@ from typing import Annotated, Any, Literal, NotRequired, cast
 from pydantic import Field
 from typing_extensions import TypedDict
 
+from .evidence import Citations, Evidence
+
 
 @dataclass(frozen=True)
 class Usage:
@@ -152,6 +154,8 @@ class Turn(TypedDict):
     of a panel has no vote, and ``fault`` its keyword: a fault of ``ReplyError``, or
     ``call_failed``.
     ``replaces`` is the model whose seat this turn's model has taken, because its call failed.
+    With ``juror_tools``, ``evidence`` has the results of the agent's tool calls, and ``citations``
+    what its reply cites of them.
 
     ``id`` is the agent's name and the number of its turn, such as ``critic:2``, after ``swapped/``
     for swapped answers and after the marks of wrappers. A turn that is added to the state under the
@@ -185,6 +189,8 @@ class Turn(TypedDict):
     problem: NotRequired[str]
     fault: NotRequired[str]
     replaces: NotRequired[str]
+    evidence: NotRequired[list[Evidence]]
+    citations: NotRequired[Citations]
 
 
 NO_CALLS = {"model": None, **NO_USAGE.flat()}

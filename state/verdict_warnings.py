@@ -92,6 +92,22 @@ NOT_TRIMMED = WarningKind(
     "fewer than three members voted, so no score was left out as the highest or the lowest",
     "trimmed mean of fewer than three",
 )
+TOOLS_FAILED = WarningKind(
+    "{failed} of {asked} tool calls gave no result. {first}", "tool calls without a result"
+)
+TOOL_LIMIT = WarningKind(
+    "{beyond} tool call(s) beyond tool_rounds={most} were not run", "tool calls beyond the limit"
+)
+LOOK_UP_UNREAD = WarningKind(
+    "its request for tools could not be read, so it answered without it. {problem}",
+    "unreadable requests for tools",
+)
+UNCITED = WarningKind(
+    "cites none of its {results} tool result(s)", "replies that cite none of their evidence"
+)
+UNKNOWN_EVIDENCE = WarningKind(
+    "cites {ids}, which it was not shown", "citations of unknown evidence"
+)
 SPEECH_CUT_OFF = WarningKind(
     "the speech was cut off; it counts as far as it goes", "speech cut off"
 )
@@ -123,7 +139,7 @@ OVERFLOW = WarningKind(
 
 HEALTH = (
     *(SPEECH_CUT_OFF, OFF_SCALE, SAME_AS_OTHER, SAME_AGAIN, EMPTY_OBJECTION, COPIED_DECLARATION),
-    *(PROMPT_CUT, OTHER_MODEL, OVERFLOW),
+    *(PROMPT_CUT, OTHER_MODEL, OVERFLOW, UNKNOWN_EVIDENCE),
 )
 """Warnings that the judges of a verdict did not work as intended."""
 KINDS = (
@@ -144,6 +160,10 @@ KINDS = (
     ONE_REFEREE,
     NOT_TRIMMED,
     UNQUOTED,
+    TOOLS_FAILED,
+    TOOL_LIMIT,
+    LOOK_UP_UNREAD,
+    UNCITED,
     *HEALTH,
 )
 

@@ -25,7 +25,7 @@ pytest.register_assert_rewrite(
     f"{__name__}.provider_contract",
 )
 
-from ..nodes.models.scripted_model import ScriptedModel  # noqa: E402
+from ..nodes.models.scripted_model import ScriptedModel, ScriptedToolModel  # noqa: E402
 from .dataset_contract import DatasetContract  # noqa: E402
 from .metric_contract import MetricContract  # noqa: E402
 from .protocol_contract import ProtocolContract  # noqa: E402
@@ -37,4 +37,5 @@ __all__ = [
     "ProtocolContract",
     "ProviderContract",
     "ScriptedModel",
+    "ScriptedToolModel",
 ]

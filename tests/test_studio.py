@@ -64,6 +64,9 @@ FORM: dict[str, Any] = {
     "eps": 0.0,
     "risk": 0.1,
     "prior": [1.0, 1.0],
+    "juror_tools": [],
+    "tool_rounds": 4,
+    "tool_timeout": 30.0,
 }
 """A form's request with all defaults and without empty fields."""
 EMPTY: dict[str, Any] = {

@@ -151,7 +151,24 @@ def _turns(transcript: Iterable[Turn], kind_of: KindOf) -> Iterator[RenderableTy
                     had_vote = kind == "votes" or "scale" in turn
                     failed = "No vote" if had_vote else "Left out"
                     text = f"{failed}: {spelled_out(problem)}\n{text}"
+                text = f"{_evidence(turn)}{text}"
                 yield _spoken(turn, kind, shown_value(turn["value"]), text)
+
+
+def _evidence(turn: Turn) -> str:
+    """Return the results of an agent's tool calls as lines, with those that its reply cites."""
+    cited = turn["citations"]["cited"] if "citations" in turn else []
+    lines = []
+    for piece in turn.get("evidence", ()):
+        use = "cited" if piece["id"] in cited else "not cited"
+        result = spelled_out(piece["result"])
+        shown = f"{result[:LONGEST_EVIDENCE]} ..." if len(result) > LONGEST_EVIDENCE else result
+        lines.append(f"[{piece['id']}, {use}] {spelled_out(piece['tool'])}: {shown}\n")
+    return "".join(lines)
+
+
+LONGEST_EVIDENCE = 300
+"""The characters of a tool's result that are shown."""
 
 
 def _heading(turn: Turn) -> str:

@@ -151,7 +151,11 @@ def from_bytes(kept: bytes, label: str = "") -> Reply:
     if kept.startswith(_UNREAD):
         plain = json.loads(kept)
         return read_response(
-            messages_from_dict(plain["unread"]), label, plain["seconds"], plain.get("tool")
+            messages_from_dict(plain["unread"]),
+            label,
+            plain["seconds"],
+            plain.get("tool"),
+            with_tools=plain.get("with_tools", False),
         )
     return _reply(orjson.loads(kept))
 
@@ -165,6 +169,7 @@ def unread_to_bytes(error: UnreadResponseError) -> bytes:
         "unread": messages_to_dict(error.messages),
         "seconds": error.seconds,
         "tool": error.tool,
+        **({"with_tools": True} if error.with_tools else {}),
     }
     # Not orjson: an unreadable response may contain values that orjson refuses, such as lone
     # surrogates.
@@ -205,6 +210,7 @@ def _reply(plain: dict[str, Any]) -> Reply:
     given = {**_DEFAULTS, **plain}
     given["usage"] = Usage(*map(given.pop, USAGE_NAMES)).told()
     given["dropped"] = tuple(given["dropped"])
+    given["tool_calls"] = tuple(given["tool_calls"])
     given["others"] = tuple(_reply(other) for other in given["others"])
     if given["tokens"] is not None:
         given["tokens"] = [_whole_token(token) for token in given["tokens"]]

@@ -23,7 +23,7 @@ from typing import Any
 from ...nodes.common.sync_bridge import run_blocking, set_for_block
 from ...nodes.models.call import Call, Reply, Send, UnreadResponseError
 from ...nodes.models.provider_errors import ProviderFault
-from ...nodes.models.send import CallMiddleware, call_middleware
+from ...nodes.models.send import CallMiddleware, RunTool, call_middleware
 from ...state.errors import JudgeTimeoutError, ModelCallError, UsageError
 from ...state.transcript import NO_USAGE, Usage
 
@@ -202,6 +202,9 @@ class _JudgementCalls(CallMiddleware):
         if not attempts:
             self._judge.count_cached()
         return reply
+
+    async def tool_result(self, key: bytes, name: str, run: RunTool) -> Reply:
+        return await self._in_time(self._inner.tool_result(key, name, run))
 
     async def _in_time(self, answering: Coroutine[Any, Any, Reply]) -> Reply:
         if self._deadline is None:

@@ -13,6 +13,7 @@ from ...nodes.common.sync_bridge import background_loop, on_background_loop
 from ...nodes.models import prices
 from ...nodes.models.call import SIZE, Call, Reply, Send
 from ...nodes.models.retry import SERVER_RETRY_POLICY
+from ...nodes.models.send import RunTool
 from ...state.errors import LimitError, ModelCallError, UsageError
 from ...state.transcript import NO_USAGE
 from ..journal.call_journal import Journal
@@ -58,6 +59,21 @@ class OwnPipeline(OwnCalls):
             self.context.stop.take_back()
         return await pipeline(call, send)
 
+    async def tool_result(self, key: bytes, name: str, run: RunTool) -> Reply:
+        loop = asyncio.get_running_loop()
+
+        async def run_here() -> Reply:
+            # An async tool may have connections of the caller's loop.
+            return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(_awaited(run), loop))
+
+        return await on_background_loop(self._tool_result(key, name, run_here))
+
+    async def _tool_result(self, key: bytes, name: str, run: RunTool) -> Reply:
+        pipeline = await self.open()
+        if self.context.stop.reason == "budget":
+            self.context.stop.take_back()
+        return await pipeline.tool_result(key, name, run)
+
     async def open(self) -> LivePipeline:
         """Open the journal, unless it is open; only for code on the background loop.
 
@@ -84,6 +100,10 @@ class OwnPipeline(OwnCalls):
             await pipeline.drain(0)
             await pipeline.finish()
             await journal.close()
+
+
+async def _awaited(run: RunTool) -> Reply:
+    return await run()
 
 
 async def open_journal(where: str | Path, context: RunContext) -> Journal:

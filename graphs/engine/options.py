@@ -86,6 +86,9 @@ class CascadeOptions(CommonOptions, total=False):
 class ChatEvalOptions(CommonOptions, total=False):
     """The settings of ``chateval``."""
 
+    juror_tools: str | Sequence[Any]
+    tool_rounds: int
+    tool_timeout: float
     replacements: str | Sequence[Model]
     recuse: Literal["none", "family"]
     position_calibration: bool
@@ -110,6 +113,9 @@ class ChecklistOptions(CommonOptions, total=False):
 class DebateOptions(CommonOptions, total=False):
     """The settings of ``debate`` and ``multiagent``."""
 
+    juror_tools: str | Sequence[Any]
+    tool_rounds: int
+    tool_timeout: float
     n: int | Literal["auto"]
     persona: Persona | OwnText
     tie_breaker: bool
@@ -127,6 +133,9 @@ class DebateOptions(CommonOptions, total=False):
 class EnsembleOptions(CommonOptions, total=False):
     """The settings of ``ensemble``."""
 
+    juror_tools: str | Sequence[Any]
+    tool_rounds: int
+    tool_timeout: float
     replacements: str | Sequence[Model]
     recuse: Literal["none", "family"]
     position_calibration: bool
@@ -186,6 +195,9 @@ class ReviewOptions(CommonOptions, total=False):
 class SamreOptions(CommonOptions, total=False):
     """The settings of ``samre``."""
 
+    juror_tools: str | Sequence[Any]
+    tool_rounds: int
+    tool_timeout: float
     replacements: str | Sequence[Model]
     recuse: Literal["none", "family"]
     max_rounds: int
@@ -205,6 +217,9 @@ class SamreOptions(CommonOptions, total=False):
 class SingleOptions(CommonOptions, total=False):
     """The settings of ``single``."""
 
+    juror_tools: str | Sequence[Any]
+    tool_rounds: int
+    tool_timeout: float
     position_calibration: bool
 
 

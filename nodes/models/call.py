@@ -30,7 +30,7 @@ class Call:
             is part of the fingerprint.
         parameters: the parameters of this call alone: ``temperature``, ``n`` (several replies to
             one request), ``logprobs`` with ``top_logprobs``, ``max_tokens`` (the default limit,
-            where nobody has set one).
+            where nobody has set one), ``tools`` (the tools that the model may call).
         repeated: the ends of the parts of the user's first message that later calls repeat from the
             beginning. They are marked for providers that cache only marked text
             (``capabilities.py``), and are not part of the fingerprint.
@@ -73,6 +73,8 @@ class Reply:
         system_fingerprint: the provider's identifier of its configuration, if it sends one.
         reasoned: whether the model is known to have reasoned before it answered.
         rule: how a recorded reply to another program's prompt states its value.
+        tool_calls: the calls of the tools in ``Call.parameters``: ``name``, and ``args`` or, for
+            arguments that are not JSON, their text as ``invalid``.
     """
 
     text: str
@@ -90,6 +92,7 @@ class Reply:
     system_fingerprint: str | None = None
     reasoned: bool = False
     rule: Rule | None = None
+    tool_calls: tuple[Mapping[str, Any], ...] = ()
 
     def without_usage(self) -> Reply:
         """Return the same reply without calls and tokens; another reply counts the request."""
@@ -116,6 +119,7 @@ class UnreadResponseError(ModelCallError):
         messages: the response as the client returned it; it has been paid for.
         seconds: the duration of the request.
         tool: the tool that was offered for the answer.
+        with_tools: whether the model was offered tools to call before its answer.
     """
 
     # With defaults, as above.
@@ -125,11 +129,13 @@ class UnreadResponseError(ModelCallError):
         messages: Sequence[BaseMessage] = (),
         seconds: float = 0,
         tool: str | None = None,
+        with_tools: bool = False,
     ) -> None:
         super().__init__(message)
         self.messages = messages
         self.seconds = seconds
         self.tool = tool
+        self.with_tools = with_tools
 
 
 asked_in: ContextVar[tuple[Sequence[BaseMessage], tuple[int, ...]]] = ContextVar(

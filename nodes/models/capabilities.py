@@ -42,6 +42,10 @@ CHOICES = "choices"
 """A parameter with the whole numbers that a plain-text reply may consist of, for models that can be
 restricted to them."""
 
+TOOLS = "tools"
+"""A parameter with the tools that the model may call before its answer, as OpenAI describes them;
+every client converts them."""
+
 LIMIT = "max_tokens"
 REASONING = "reasoning"
 """The reply length limit was raised; followed by the reason and the multiple of the default
@@ -118,6 +122,12 @@ def forms_of(chat: BaseChatModel) -> Iterator[Form]:
     if client.json_object:
         yield "json"
     yield "text"
+
+
+def calls_tools(chat: BaseChatModel) -> bool:
+    """Return whether a client can offer tools, and its model is not known to refuse them."""
+    can_offer = type(chat).bind_tools is not BaseChatModel.bind_tools
+    return can_offer and (chat.profile or {}).get("tool_calling") is not False
 
 
 def asked_in_form(chat: BaseChatModel, schema: Schema, form: Form, bounds: Bounds = "all") -> Asked:

@@ -33,6 +33,7 @@ from .capabilities import (
     SEVERAL,
     STRUCTURE,
     SYSTEM,
+    TOOLS,
     Asked,
     Form,
     Schema,
@@ -180,6 +181,7 @@ class LoadedModel:
         bound = dict(parameters)
         own = {name: bound.pop(name) for name in ("temperature", "seed", LIMIT) if name in bound}
         numbers = bound.pop(CHOICES, ())
+        tools = bound.pop(TOOLS, ())
         chooses = bool(numbers) and self.gives(CHOICES)
         several = len(self.chats) > 1
 
@@ -201,6 +203,8 @@ class LoadedModel:
             asked: Chain = chat
             if schema is not None:
                 asked = capabilities.asked_in_form(chat, schema, self.form, self.bounds)
+            elif tools:
+                asked = chat.bind_tools([*tools])
             elif chooses:
                 asked = chat.bind(**capabilities.choice_options(chat, numbers))
             return naming_writer(asked, label_of(chat)) if several else asked
@@ -251,6 +255,11 @@ class LoadedModel:
         if not speaks_chat_completions(self.chat) or (what == SEVERAL and self.serving.at_once):
             return False
         return what in type(self.chat).model_fields
+
+    @property
+    def calls_tools(self) -> bool:
+        """Whether it and all its fallbacks can be offered tools."""
+        return all(map(capabilities.calls_tools, self.chats))
 
     @cached_property
     def asked_name(self) -> str | None:

@@ -33,6 +33,7 @@ def read_response(
     seconds: float,
     tool: str | None = None,
     asked_name: str | None = None,
+    with_tools: bool = False,
 ) -> Reply:
     """Read the messages of one request into a reply with the usage; attach the others to it.
 
@@ -42,6 +43,7 @@ def read_response(
         seconds: how long the request took.
         tool: the tool that was offered for the answer; calls of other tools are ignored.
         asked_name: the requested name of the model; None if it does not identify the model.
+        with_tools: whether the model was offered tools to call before its answer.
 
     Raises:
         ResponseError: the provider reports that there is no reply.
@@ -65,12 +67,14 @@ def read_response(
         others = tuple(
             _reply(message, writer, seconds, tool).without_usage() for message in messages[1:]
         )
+        if with_tools:
+            known["tool_calls"] = tuple(replace_surrogates(_calls_of_tools(messages[0])))
         return _reply(messages[0], writer, seconds, tool, others=others, **known)
     except ResponseError:
         raise
     except Exception as error:
         problem = f"{label}: the response came, but could not be read: {redact(repr(error))}"
-        raise UnreadResponseError(problem, messages, seconds, tool) from error
+        raise UnreadResponseError(problem, messages, seconds, tool, with_tools) from error
 
 
 def is_empty(message: BaseMessage) -> bool:
@@ -116,7 +120,7 @@ def _reply(
     fields = whole_object(words) if given is None else given
     logprobs = message.response_metadata.get("logprobs")
     tokens = logprobs.get("content") if isinstance(logprobs, dict) else None
-    if not problem and called and not (words or arguments):
+    if not problem and called and not (words or arguments or further.get("tool_calls")):
         problem = (
             f"The reply calls a tool that was not offered: {called[0][0]}({called[0][1][:300]})."
         )
@@ -141,6 +145,18 @@ def _called(message: BaseMessage) -> list[tuple[str, str]]:
         return []
     broken = [(str(call["name"]), str(call["args"])) for call in message.invalid_tool_calls]
     return [*((call["name"], json.dumps(call["args"])) for call in message.tool_calls), *broken]
+
+
+def _calls_of_tools(message: BaseMessage) -> list[dict[str, Any]]:
+    """Return the calls of offered tools as plain JSON."""
+    if not isinstance(message, AIMessage):
+        return []
+    calls = [{"name": call["name"], "args": dict(call["args"])} for call in message.tool_calls]
+    broken = [
+        {"name": str(call["name"]), "invalid": str(call["args"])}
+        for call in message.invalid_tool_calls
+    ]
+    return [*calls, *broken]
 
 
 _REASONING = {"thinking", "redacted_thinking", "reasoning", "reasoning_content"}

@@ -10,6 +10,7 @@ from typing import Any
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.runnables import Runnable
 from pydantic import PrivateAttr, SkipValidation
 
 Line = str | dict[str, Any] | AIMessage | Exception
@@ -80,3 +81,26 @@ class ScriptedModel(BaseChatModel):
     ) -> ChatResult:
         # LangChain's own would use a thread for each call, which may change the order of the lines.
         return self._generate(messages, stop, run_manager)
+
+
+class ScriptedToolModel(ScriptedModel):
+    """A scripted model that can be offered tools; a line with a tool call is a whole message.
+
+    >>> from langchain_core.messages import AIMessage
+    >>> from jurygraph.graphs import single
+    >>> def year_of(event: str) -> str:
+    ...     "Return the year of an event."
+    ...     return "1932"
+    >>> call = {"name": "year_of", "args": {"event": "opening"}, "id": "1"}
+    >>> lines = [AIMessage("", tool_calls=[call]), "READY", "It opened in 1932 [E1].\\nScore: 2"]
+    >>> model = ScriptedToolModel(script={"scorer": lines})
+    >>> graph = single.build(models=model, structured="off", juror_tools=[year_of]).compile()
+    >>> task = {"kind": "score", "source": "a", "candidate": "b", "aspect": "fluency"}
+    >>> result = graph.invoke({"task": task})
+    >>> result["transcript"][0]["evidence"][0]["result"], result["verdict"]["calls"]
+    ('1932', 3)
+    """
+
+    def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Runnable[Any, AIMessage]:
+        """Return the model with the tools, which its script may call."""
+        return self.bind(tools=[*tools], **kwargs)

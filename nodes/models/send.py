@@ -8,7 +8,7 @@ import random
 import time
 import warnings
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import replace
@@ -48,6 +48,7 @@ from .capabilities import (
     SEVERAL,
     STRUCTURE,
     SYSTEM,
+    TOOLS,
     Form,
     adapted,
     eased_bounds,
@@ -67,6 +68,10 @@ _WAITS = Waits()
 """The waits of calls outside of runs, which are not displayed."""
 
 
+RunTool = Callable[[], Awaitable[Reply]]
+"""Runs a tool once and returns its result, as a reply without usage."""
+
+
 class CallMiddleware:
     """Handle every model call in a context; subclasses add journal, limits and budget.
 
@@ -77,6 +82,16 @@ class CallMiddleware:
         """Answer the call; ``send`` is one attempt at the provider."""
         policy = SERVER_RETRY_POLICY if is_on_server() else DEFAULT_RETRY_POLICY
         return await call_with_retry(call, with_timeout(send, policy.timeout), policy)
+
+    async def tool_result(self, key: bytes, name: str, run: RunTool) -> Reply:
+        """Return the result of a tool call; subclasses keep it, so that no tool runs twice.
+
+        Args:
+            key: 16 bytes that identify the tool call.
+            name: the tool's name.
+            run: runs the tool once.
+        """
+        return await run()
 
     def invalidate(self, calls: Sequence[Call]) -> None:
         """Mark the replies to these calls as unusable, so that a later run requests new ones."""
@@ -92,8 +107,13 @@ def answering_calls(middleware: CallMiddleware) -> AbstractContextManager[None]:
     return set_for_block(call_middleware, middleware)
 
 
-_node: ContextVar[tuple[str, list[tuple[Call, Reply]]] | None] = ContextVar("_node", default=None)
-"""The thread of a node's graph, and the replies that the node has received."""
+_node: ContextVar[tuple[str, list[tuple[Call | bytes, Reply]]] | None] = ContextVar(
+    "_node", default=None
+)
+"""The thread of a node's graph, and the replies that the node has received.
+
+A result of a tool stands under its key.
+"""
 
 KEPT = 256
 """The number of replies to store for unfinished nodes; the oldest are dropped first."""
@@ -113,13 +133,13 @@ def replies_kept(thread: str) -> Iterator[None]:
     if call_middleware.get() is not None:
         yield
         return
-    replies: list[tuple[Call, Reply]] = []
+    replies: list[tuple[Call | bytes, Reply]] = []
     try:
         with set_for_block(_node, (thread, replies)):
             yield
     except BaseException:
-        for call, reply in replies:
-            _KEPT[thread, fingerprint(call)] = reply
+        for asked, reply in replies:
+            _KEPT[thread, asked if isinstance(asked, bytes) else fingerprint(asked)] = reply
         while len(_KEPT) > KEPT:
             _KEPT.popitem(last=False)
         raise
@@ -142,6 +162,24 @@ async def send(call: Call) -> Reply:
         # Also for a reply from the journal, so that the warning appears in every start of a run.
         call.model.warn(OTHER_MODEL.of(model=call.model.label, served=reply.served))
     return reply
+
+
+async def tool_result(key: bytes, name: str, run: RunTool) -> Reply:
+    """Return the result of a tool call: an earlier one with this key, or a new one.
+
+    Args:
+        key: 16 bytes that identify the tool call.
+        name: the tool's name.
+        run: runs the tool once.
+
+    Raises:
+        StoppedError: the run is ending and runs no more tools.
+    """
+    thread, replies = _node.get() or ("", [])
+    result = _KEPT.pop((thread, key), None) if thread and _KEPT else None
+    result = result or await (call_middleware.get() or _NO_RUN).tool_result(key, name, run)
+    replies.append((key, result))
+    return result
 
 
 def is_refused(error: ModelCallError) -> bool:
@@ -413,7 +451,14 @@ async def _reply_or_error(call: Call, form: Form) -> Reply | Exception:
         messages = await _messages(call, form)
         tool = None if call.schema is None or form == "text" else call.schema["title"]
         seconds = time.perf_counter() - started
-        return read_response(messages, call.model.label, seconds, tool, call.model.asked_name)
+        return read_response(
+            messages,
+            call.model.label,
+            seconds,
+            tool,
+            call.model.asked_name,
+            with_tools=TOOLS in call.parameters,
+        )
     # Neither is a fault of the provider; the first, from a batch's request handler, ends the run.
     except (StoppedError, UnreadResponseError):
         raise

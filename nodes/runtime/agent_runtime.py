@@ -9,7 +9,7 @@ does this for several replies to one question.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, NamedTuple, cast
@@ -18,29 +18,35 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from langgraph.runtime import get_runtime
 
 from ...state.aggregation import swapped
-from ...state.errors import ModelCallError, RecusedError, ReplyError, ReplyFault
+from ...state.errors import ModelCallError, RecusedError, ReplyError, ReplyFault, UsageError
+from ...state.evidence import Evidence, citations_of, id_prefix, next_number
 from ...state.panels import CALL_FAILED, RECUSED
-from ...state.settings import Settings, SettingsT
+from ...state.settings import Settings, SettingsT, ToolSettings
 from ...state.transcript import Turn, TurnIds, total_usage, turn_without_model
 from ...state.verdict_warnings import (
     ASKED_AGAIN,
     PROMPT_CUT,
     SPEECH_CUT_OFF,
+    UNCITED,
+    UNKNOWN_EVIDENCE,
     UNREAD_SAMPLES,
     copied_words,
 )
+from ..common.delimiters import fenced_sections
 from ..common.server_rules import check_media
 from ..models.call import Call, Reply
-from ..models.capabilities import text_block, with_text
+from ..models.capabilities import TOOLS, text_block, with_text
 from ..models.families import kinship
 from ..models.loaded_model import LoadedModel
 from ..models.send import draw_samples, invalidate, send
 from ..offline import OfflineJudge
 from ..replies import LONGEST_READ_WHOLE, Shown
 from ..replies.own_words import without_reasoning
+from .look_up import LookedUp, LookUp, LookUpSchema, look_up_graph, tool_warnings, with_evidence
 from .output_schemas import OutputSchema, TextSchema, Value
 from .prompt_context import Prompt, Prompts
 from .recusal import check_recusal
+from .toolbox import Toolbox
 
 SAMPLING_TEMPERATURE = 1.0
 """The temperature of ``sample`` unless model or settings set one (G-Eval 3.1, FairEval 3.1)."""
@@ -80,6 +86,7 @@ class Question:
         form: the form of the reply, which also reads its value.
         details: metadata of the call, for traces and for the offline judge.
         parameters: model parameters of this call only, such as ``logprobs``.
+        looked_up: the evidence from the agent's tools; None if it has no tools.
     """
 
     agent: str
@@ -89,6 +96,7 @@ class Question:
     form: OutputSchema
     details: Mapping[str, Any] = field(default_factory=dict)
     parameters: Mapping[str, Any] = field(default_factory=dict)
+    looked_up: LookedUp | None = None
 
     @property
     def who(self) -> str:
@@ -135,6 +143,8 @@ class AgentRuntime(Generic[SettingsT]):
         publish: the stream of the judge's own graph.
         turn_ids: numbers the turns, and knows the order in which two answers are shown.
         authors: the authors of the texts under judgement, whose families may not judge them.
+        toolbox: the tools of the judging agents; None if they have none.
+        tool_roles: the roles whose agents may call the tools.
     """
 
     settings: SettingsT
@@ -143,6 +153,8 @@ class AgentRuntime(Generic[SettingsT]):
     publish: Publish
     turn_ids: TurnIds = field(default_factory=TurnIds)
     authors: Sequence[str] = ()
+    toolbox: Toolbox | None = None
+    tool_roles: tuple[str, ...] = ()
     _spoken: _Spoken = field(default_factory=_Spoken, repr=False, compare=False)
 
     def say(self, round: int, agent: str, content: str, value: Any = None, **further: Any) -> Turn:
@@ -164,14 +176,52 @@ class AgentRuntime(Generic[SettingsT]):
                 ``RecusedError`` if the agent's family may not judge the texts.
         """
         model = self.model_of(question.role, question.agent)
-        call = self._first_call(question, model)
         try:
             check_recusal(model.label, self.authors)
+            if self.toolbox is not None and question.role in self.tool_roles:
+                question = await self._look_up(question, model, self.toolbox)
+            call = self._first_call(question, model)
             reply = await send(call)
         except ModelCallError:
-            self._spoken.question = question
+            # A failed request for tools has set it, with what was found before.
+            if self._spoken.question is None:
+                self._spoken.question = question
             raise
         return await self._read_or_repair(question, call, reply, self.turn_ids.next(question.agent))
+
+    async def _look_up(self, question: Question, model: LoadedModel, toolbox: Toolbox) -> Question:
+        """Let an agent call its tools, and return its question with the evidence.
+
+        Raises:
+            UsageError: its model cannot be offered tools.
+            ModelCallError: the provider refused a request for tools, or it failed permanently.
+        """
+        check_calls_tools(model.label, question.role, model.calls_tools)
+        settings = self.settings
+        assert isinstance(settings, ToolSettings)
+        names = tuple(tool.name for tool in toolbox.tools)
+        parameters = {**question.parameters, TOOLS: toolbox.schemas}
+        made = LookedUp()
+
+        async def request(evidence: Sequence[Evidence], left: int) -> tuple[Call, Reply]:
+            prompt = with_evidence(question.prompt, self.prompts, evidence)
+            form = LookUpSchema(tools=names, left=left)
+            asked = replace(question, prompt=prompt, form=form, parameters=parameters)
+            call = self._first_call(asked, model)
+            return call, await send(call)
+
+        prefix = id_prefix(question.agent)
+        turns = self.turn_ids.transcript
+        earlier = [piece for turn in turns for piece in turn.get("evidence", ())]
+        first = next_number(prefix, earlier)
+        context = LookUp(request, prefix, first, settings.tool_rounds, question.who, made)
+        try:
+            await look_up_graph(toolbox).ainvoke({"messages": [], "calls": []}, context=context)
+        except ModelCallError:
+            self._spoken.question = replace(question, looked_up=made)
+            raise
+        prompt = with_evidence(question.prompt, self.prompts, made.evidence)
+        return replace(question, prompt=prompt, looked_up=made)
 
     async def sample(self, question: Question, size: int) -> tuple[list[Turn], list[str]]:
         """Ask one agent for ``size`` replies to the same question, at a temperature above 0.
@@ -279,6 +329,9 @@ class AgentRuntime(Generic[SettingsT]):
             about: dict[str, Any] = {"model": self.model_of(question.role, question.agent).label}
             if scale := question.form.scale:
                 about["scale"] = list(scale)
+            if question.looked_up is not None:
+                about.update(total_usage(question.looked_up.usages).flat())
+                about["evidence"] = question.looked_up.evidence
             if self.turn_ids.order is not None:
                 about["order"] = self.turn_ids.order
             made = cast("Turn", {"id": self.turn_ids.next(question.agent), **turn, **about})
@@ -352,7 +405,8 @@ class AgentRuntime(Generic[SettingsT]):
             else:
                 turn = self._turn(id, question, replies, content, value, model.label)
                 self.publish_turn(turn)
-                warnings = _warnings(question, content, calls, replies)
+                warnings = [*_warnings(question, content, calls, replies)]
+                warnings += _warnings_of_tools(question, turn)
                 return Answer(turn, (*model.warnings.values(), *warnings), replies[-1].tokens)
 
     def _turn(
@@ -371,11 +425,15 @@ class AgentRuntime(Generic[SettingsT]):
         # was shown.
         words = {"content": content, "value": swapped(value) if order == 2 else value}
         # A recorded reply names the model that wrote it, which may differ from the current one.
-        took = {
-            "model": replies[-1].model or model,
-            **total_usage(reply.usage for reply in replies).flat(),
-        }
+        usages = [reply.usage for reply in replies]
+        if question.looked_up is not None:
+            usages = [*question.looked_up.usages, *usages]
+        took = {"model": replies[-1].model or model, **total_usage(usages).flat()}
         turn = cast("Turn", {**who, **words, **took})
+        if question.looked_up is not None:
+            evidence = question.looked_up.evidence
+            turn["evidence"] = evidence
+            turn["citations"] = citations_of(content, evidence, _evidence_shown(question.prompt))
         if scale := question.form.scale:
             turn["scale"] = list(scale)
         if order is not None:
@@ -427,12 +485,7 @@ class AgentRuntime(Generic[SettingsT]):
         return self.settings.structured == "auto" and model.form != "text"
 
     def _model_key(self, role: str, agent: str | None) -> str:
-        # In a cross-examination, an advocate keeps its model.
-        speaker = agent and agent.removesuffix("_asks").removesuffix("_answers")
-        for key in (agent, speaker, role, "*"):
-            if key is not None and key in self.models:
-                return key
-        raise KeyError(f"no model for {role}, and none for all")
+        return model_key(self.models, role, agent)
 
 
 def without_models(transcript: Sequence[Turn]) -> AgentRuntime[Settings]:
@@ -440,6 +493,54 @@ def without_models(transcript: Sequence[Turn]) -> AgentRuntime[Settings]:
     return AgentRuntime(
         Settings(), Prompts.bundled(), {}, get_runtime().stream_writer, TurnIds(transcript)
     )
+
+
+def check_calls_tools(label: str, role: str, can: bool) -> None:
+    """Check that the model of a role can be offered tools.
+
+    Raises:
+        UsageError: it cannot.
+    """
+    if not can:
+        raise UsageError(
+            f"juror_tools: the {role}'s model {label} cannot call tools; choose another model for "
+            "it, or leave juror_tools out"
+        )
+
+
+def model_key(models: Container[str], role: str, agent: str | None) -> str:
+    """Return the key of an agent's model: its own, its role's, or ``"*"``.
+
+    Raises:
+        KeyError: there is no model for it, and none for all.
+    """
+    # In a cross-examination, an advocate keeps its model.
+    speaker = agent and agent.removesuffix("_asks").removesuffix("_answers")
+    for key in (agent, speaker, role, "*"):
+        if key is not None and key in models:
+            return key
+    raise KeyError(f"no model for {role}, and none for all")
+
+
+def _evidence_shown(prompt: Prompt) -> list[str]:
+    """Return the numbers of the evidence in a prompt, also of evidence that other agents cite."""
+    labels = (section.label for section in fenced_sections(prompt.shared))
+    return [label.removeprefix("evidence ") for label in labels if label.startswith("evidence E")]
+
+
+def _warnings_of_tools(question: Question, turn: Turn) -> Iterator[str]:
+    """Yield the warnings about an agent's tool calls, and about what its reply cites of them."""
+    if question.looked_up is None:
+        return
+    who = question.who
+    evidence = question.looked_up.evidence
+    citations = turn["citations"]
+    yield from question.looked_up.warnings
+    yield from tool_warnings(who, evidence)
+    if citations["unknown"]:
+        yield UNKNOWN_EVIDENCE.of(who, ids=", ".join(citations["unknown"]))
+    if evidence and len(citations["uncited"]) == len(evidence):
+        yield UNCITED.of(who, results=len(evidence))
 
 
 def _text_of(messages: Sequence[BaseMessage]) -> str:

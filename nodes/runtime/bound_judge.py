@@ -30,6 +30,7 @@ from ...state.settings import (
     SeatSettings,
     Settings,
     SettingsT,
+    ToolSettings,
     WrapperSettings,
     resolve_settings,
 )
@@ -40,8 +41,9 @@ from ..common.server_rules import check_caller, check_size, is_on_server
 from ..models import prices, resolver
 from ..models.loaded_model import LoadedModel
 from ..models.model_chains import check_chain, choices, resolved
-from .agent_runtime import REPLACEMENT, AgentRuntime, Publish
+from .agent_runtime import REPLACEMENT, AgentRuntime, Publish, check_calls_tools, model_key
 from .prompt_context import Prompts
+from .toolbox import Toolbox, load_toolbox
 
 DEFAULT_TEMPERATURE = 0.0
 """The temperature of a model chosen by name, unless it or the settings give one (DEBATE, E.1)."""
@@ -163,12 +165,14 @@ class _Loaded(NamedTuple):
         chosen: the model of each role, as a name or loaded.
         prompts: the templates.
         models: the loaded model of each role.
+        toolbox: the tools of the judging agents; None if they have none.
         until: the time at which the environment is read again.
     """
 
     chosen: Mapping[str, ModelSpec | LoadedModel]
     prompts: Prompts
     models: dict[str, LoadedModel]
+    toolbox: Toolbox | None
     until: float
 
 
@@ -236,6 +240,10 @@ class BoundJudge(Generic[SettingsT]):
             self._prompts[which] = Prompts.load(bound.prompts, record.templates, bound.fences)
         check_fences(bound)
         self._check_roles([*bound.models, *own])
+        self._toolboxes: dict[tuple[object, ...], Toolbox | None] = {(): None}
+        # Importing a tool reads files as well.
+        if var_child_runnable_config.get() is None:
+            self.toolbox(bound)
 
     def settings(self, context: object) -> SettingsT:
         """Return the settings of a run with this context; see ``resolve_settings``."""
@@ -300,8 +308,52 @@ class BoundJudge(Generic[SettingsT]):
         if loaded is None or time.monotonic() >= loaded.until:
             loaded = await self._loaded(run, loop, loaded)
         return AgentRuntime(
-            run.settings, loaded.prompts, loaded.models, publish, turn_ids or TurnIds()
+            run.settings,
+            loaded.prompts,
+            loaded.models,
+            publish,
+            turn_ids or TurnIds(),
+            toolbox=loaded.toolbox,
+            tool_roles=self.record.tool_roles,
         )
+
+    def toolbox(self, settings: Settings) -> Toolbox | None:
+        """Return the tools of these settings, loaded once. Blocking.
+
+        Raises:
+            UsageError: a tool that cannot be imported or used.
+        """
+        key = _tools_key(settings)
+        if key not in self._toolboxes:
+            assert isinstance(settings, ToolSettings)
+            self._toolboxes[key] = load_toolbox(settings)
+        return self._toolboxes[key]
+
+    def _check_tools(
+        self, settings: SettingsT, chosen: Mapping[str, ModelSpec | LoadedModel]
+    ) -> None:
+        """Check that the models of all agents with tools can call them.
+
+        The model of a name may need a connection or weights, and is checked when it is loaded.
+
+        Raises:
+            UsageError: one cannot; the message names it.
+        """
+        if not _tools_key(settings):
+            return
+        numbers = self.record.agents(settings)
+        asked: list[tuple[str, ModelSpec | LoadedModel]] = []
+        for role in self.record.tool_roles:
+            agents = [f"{role}_{number}" for number in range(1, 1 + numbers.get(role, 0))]
+            for agent in agents or [role]:
+                asked.append((role, chosen[model_key(chosen, role, agent)]))
+        replacements = (name for name in chosen if name.startswith(f"{REPLACEMENT}_"))
+        asked += [(REPLACEMENT, chosen[name]) for name in replacements]
+        for role, model in asked:
+            if isinstance(model, LoadedModel):
+                check_calls_tools(model.label, role, model.calls_tools)
+            else:
+                check_calls_tools(str(model), role, model.name != OFFLINE.name)
 
     def check_caller(self, context: SettingsT) -> None:
         """Check the choices of a run's context; see ``server_rules.check_caller``."""
@@ -345,6 +397,8 @@ class BoundJudge(Generic[SettingsT]):
         for model in self.chosen().values():
             if isinstance(model, ModelSpec):
                 resolver.check(model)
+        self.toolbox(self.bound)
+        self._check_tools(self.bound, self.chosen())
 
     def _chosen(self, settings: SettingsT, context: object) -> dict[str, ModelSpec | LoadedModel]:
         # The settings already include a context of exactly this class. Its models are needed
@@ -395,6 +449,11 @@ class BoundJudge(Generic[SettingsT]):
             ready = await asyncio.to_thread(self._load, run.settings, chosen, loop)
         else:
             ready = prompts, models
+        key = _tools_key(run.settings)
+        if key not in self._toolboxes:
+            await asyncio.to_thread(self.toolbox, run.settings)
+        toolbox = self._toolboxes[key]
+        self._check_tools(run.settings, ready[1])
         until = time.monotonic() + KEY_CACHE_SECONDS
         if self._asks_config:
             # Another task of the same run may have another config.
@@ -406,7 +465,7 @@ class BoundJudge(Generic[SettingsT]):
         for reference in run.loaded.keyrefs():
             if (other := reference()) is not None and other.is_closed():
                 run.loaded.pop(other, None)
-        loaded = run.loaded[loop] = _Loaded(chosen, *ready, until)
+        loaded = run.loaded[loop] = _Loaded(chosen, *ready, toolbox, until)
         return loaded
 
     def _load(
@@ -433,6 +492,14 @@ class BoundJudge(Generic[SettingsT]):
                     f"{self.protocol} has no role {name!r}; "
                     f"its roles are {', '.join(self.roles)} (and * for all)"
                 )
+
+
+def _tools_key(settings: Settings) -> tuple[object, ...]:
+    """Return the identity of the tools of these settings; empty without tools."""
+    if not isinstance(settings, ToolSettings) or not settings.juror_tools:
+        return ()
+    tools = (spec.name if spec.tool is None else id(spec.tool) for spec in settings.juror_tools)
+    return settings.tool_timeout, *tools
 
 
 def check_fences(settings: Settings, on_server: bool = False) -> None:

@@ -9,9 +9,9 @@ from __future__ import annotations
 import hashlib
 import re
 import secrets
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,6 +23,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from ...state.aspects import Aspect
 from ...state.checked import did_you_mean
 from ...state.errors import UsageError
+from ...state.evidence import Evidence, cited_evidence, written
 from ...state.graph_state import JudgeState
 from ...state.media import Media
 from ...state.panels import without_failed
@@ -121,7 +122,19 @@ def build_prompt(
     shared = [shown.material(prompts)]
     if turns := without_failed(log or ()):
         shared.append(prompts.render("shared/log", turns=turns, alone=alone))
-    return discussion(shown.task, prompts, shared, own, alone)
+    prompt = discussion(shown.task, prompts, shared, own, alone)
+    if cited := cited_evidence(turns):
+        # Behind the log and in fences of its own: inside a turn's fence, an agent could mistake
+        # words of a tool for its own. The log's end stays the end of the repeated part.
+        evidence = evidence_in_words(prompts, cited, own=False)
+        prompt = replace(prompt, shared=f"{prompt.shared}\n\n{evidence}")
+    return prompt
+
+
+def evidence_in_words(prompts: Prompts, evidence: Sequence[Evidence], *, own: bool = True) -> str:
+    """Return evidence as a part of a prompt; ``own`` if it is that of the asked agent."""
+    shown = [{"id": piece["id"], "text": written(piece)} for piece in evidence]
+    return prompts.render("tools/evidence", evidence=shown, own=own)
 
 
 def discussion(

@@ -109,6 +109,8 @@ _GIVEN: Mapping[str, Collection[str]] = {
     "shared/score_task": (*shown_fields(ScoreTask), *_TASK_FORM),
     "shared/system": (),
     "shared/system_alone": (),
+    "tools/evidence": ("evidence", "own"),
+    "tools/look_up": ("structured", "alone", "tools", "left"),
 }
 
 
@@ -131,6 +133,7 @@ _ESSENTIAL: Mapping[str, Collection[str]] = {
     "shared/compare_task": ("question", "answer_1", "answer_2"),
     "shared/log": ("turns",),
     "shared/score_task": ("candidate",),
+    "tools/evidence": ("evidence",),
 }
 """The placeholders with judged texts, agents' words and personas. A template must use them."""
 

@@ -419,6 +419,7 @@ def conclude(
     def of_panel(verdict: Verdict, state: JudgeState, settings: Any) -> Verdict:
         turns = state["transcript"]
         verdict = with_failed(verdict, turns, protocol.role_kinds)
+        verdict = with_citations(verdict, turns)
         if not recuses(settings):
             return verdict
         voters = [role for role, kind in protocol.role_kinds.items() if kind in ("panel", "votes")]
@@ -466,6 +467,15 @@ def with_failed(
     return verdict.model_copy(
         update={"details": details, "warnings": (*verdict.warnings, *warnings)}
     )
+
+
+def with_citations(verdict: Verdict, transcript: Sequence[Turn]) -> Verdict:
+    """Add to the details what each turn of an agent with tools cites of its evidence."""
+    citations = {turn["id"]: turn["citations"] for turn in transcript if "citations" in turn}
+    if not citations:
+        return verdict
+    details = {**verdict.details, "citations": citations}
+    return verdict.model_copy(update={"details": details})
 
 
 def joint_verdict(verdicts: Sequence[Verdict], turns: Iterable[Turn], **own: Any) -> Verdict:

@@ -33,6 +33,8 @@ from .protocol_settings import Role as Role
 from .protocol_settings import SamreSettings as SamreSettings
 from .protocol_settings import SeatSettings as SeatSettings
 from .protocol_settings import SingleSettings as SingleSettings
+from .tool_settings import ToolSettings as ToolSettings
+from .tool_settings import ToolSpec as ToolSpec
 from .wrapper_settings import CalibratedSettings as CalibratedSettings
 from .wrapper_settings import CascadeSettings as CascadeSettings
 from .wrapper_settings import Reason as Reason

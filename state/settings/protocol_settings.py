@@ -25,6 +25,7 @@ from .base_settings import (
 )
 from .caller_rules import ForCallers, PromptText, one_of
 from .option_types import TypedAs
+from .tool_settings import ToolSettings
 
 Persona = Literal["strict", "moderate", "weak", "plain", "sophisticated"]
 PERSONAS: tuple[str, ...] = get_args(Persona)
@@ -70,7 +71,7 @@ MOST_AUTO_ROUNDS = 4
 """The maximum number of rounds with ``n="auto"``: the best fixed number in Kim et al. 2024."""
 
 
-class DebateSettings(Settings):
+class DebateSettings(ToolSettings):
     """Settings of DEBATE (Kim et al. 2024: section 2, Figure 2, appendices C, E.3).
 
     >>> DebateSettings(tie_breaker=True).fallback
@@ -213,7 +214,7 @@ class PositionSettings(Settings):
     """Compare two answers in both orders and average; a score task has only one order."""
 
 
-class SingleSettings(PositionSettings):
+class SingleSettings(PositionSettings, ToolSettings):
     """Settings of the single scorer (Chan et al. 2024, section 3.3)."""
 
 
@@ -381,7 +382,7 @@ class PanelSettings(SeatSettings):
     newer: ClassVar[frozenset[str]] = SeatSettings.newer | {"recuse"}
 
 
-class EnsembleSettings(RefereeSettings, PanelSettings):
+class EnsembleSettings(RefereeSettings, PanelSettings, ToolSettings):
     """Settings of the ensemble: referees that do not discuss (Chan et al. 2024, section 3.2)."""
 
     referees: Agents = 3
@@ -441,7 +442,7 @@ class EnsembleSettings(RefereeSettings, PanelSettings):
         return self
 
 
-class ChatEvalSettings(RefereeSettings, PanelSettings):
+class ChatEvalSettings(RefereeSettings, PanelSettings, ToolSettings):
     """Settings of ChatEval (Chan et al. 2024: sections 2, 3.3 and 4, appendices A to C).
 
     >>> ChatEvalSettings(roles=["critic", "scientist", "critic"]).referees
@@ -633,7 +634,7 @@ class MoreSettings(SeatSettings):
         return self
 
 
-class SamreSettings(PanelSettings):
+class SamreSettings(PanelSettings, ToolSettings):
     """Settings of SAMRE (courtroom paper, section 3.2, appendix C.3).
 
     >>> SamreSettings(backgrounds="a farmer; a nurse").backgrounds
@@ -694,4 +695,6 @@ class SamreSettings(PanelSettings):
         _refuse_quorum_above(self.quorum, self.jurors, "jurors")
         if "decided" in self.stop and not self.jurors:
             raise ValueError("stop=decided asks jurors in turn, but jurors=0; give one of them")
+        if self.juror_tools and not self.jurors:
+            raise ValueError("juror_tools gives tools to jurors, but jurors=0; give one of them")
         return self

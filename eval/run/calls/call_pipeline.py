@@ -20,7 +20,7 @@ from ....nodes.models.call import SIZE, Call, Reply, Send, UnreadResponseError, 
 from ....nodes.models.loaded_model import LoadedModel
 from ....nodes.models.provider_errors import ProviderFault
 from ....nodes.models.rate_limiter import RateLimiter
-from ....nodes.models.send import CallMiddleware, call_with_retry, with_timeout
+from ....nodes.models.send import CallMiddleware, RunTool, call_with_retry, with_timeout
 from ....state.errors import ModelCallError, StoppedError, UsageError
 from ....state.transcript import Usage
 from ...journal import records
@@ -146,20 +146,63 @@ class LivePipeline(CallPipeline):
         key = fingerprint(call)
         task = self._in_flight.get(key)
         if task is None:
-            self._stop.check()
-            # In its own task, a call that is being paid for continues even if the graph is
-            # cancelled.
-            task = self._in_flight[key] = asyncio.create_task(self._answer(key, call, send))
-            task.add_done_callback(partial(self._ended, key))
+            task = self._begin(key, self._answer(key, call, send))
         else:
             self._counts.served += 1
             self._budget.count_off()
+        return await self._result(task)
+
+    async def tool_result(self, key: bytes, name: str, run: RunTool) -> Reply:
+        """Run a tool, unless its result is in the journal; the same call at once runs it once.
+
+        Raises:
+            StoppedError: the run is to end.
+            JournalError: the journal can no longer be written.
+        """
+        task = self._in_flight.get(key)
+        return await self._result(task or self._begin(key, self._run_tool(key, name, run)))
+
+    def _begin(self, key: bytes, work: Coroutine[Any, Any, Reply]) -> asyncio.Task[Reply]:
+        """Start a call or a tool in a task of its own.
+
+        One that is being paid for then continues even if the graph is cancelled.
+        """
+        try:
+            self._stop.check()
+        except StoppedError:
+            # A coroutine that is never awaited would cause a warning when it is collected.
+            work.close()
+            raise
+        task = self._in_flight[key] = asyncio.create_task(work)
+        task.add_done_callback(partial(self._ended, key))
+        return task
+
+    async def _result(self, task: asyncio.Task[Reply]) -> Reply:
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
             # The call itself was cancelled, not the graph, because the run was to end at once.
             if task.cancelled():
                 raise StoppedError(self._stop.explanation) from None
+            raise
+
+    async def _run_tool(self, key: bytes, name: str, run: RunTool) -> Reply:
+        try:
+            kept = await self._journal.reserve(key)
+            if kept is not None:
+                return records.from_bytes(kept)
+            try:
+                result = await run()
+            except BaseException:
+                await self._journal.release(key)
+                raise
+            # A tool takes no tokens, and only its owner knows what it costs.
+            await self._journal.keep(
+                key, Entry(f"tool {name}", records.to_bytes(result), result.usage)
+            )
+            return result
+        except JournalError as error:
+            self._stop.ask("journal", str(error))
             raise
 
     async def _answer(self, key: bytes, call: Call, send: Send) -> Reply:

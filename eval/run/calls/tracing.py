@@ -28,7 +28,7 @@ from langchain_core.messages import BaseMessage
 from ....graphs.engine.base import Graph
 from ....nodes.models.call import Call, Reply, Send
 from ....nodes.models.providers import provider_of
-from ....nodes.models.send import CallMiddleware
+from ....nodes.models.send import CallMiddleware, RunTool
 from ....state.aspects import Aspect
 from ....state.errors import ModelCallError, UsageError
 from ...datasets.items import Item
@@ -282,6 +282,11 @@ class Spans(CallMiddleware):
                 ]
                 _set(span, {"messages": orjson.dumps(output).decode()}, "gen_ai.output")
             return reply
+
+    async def tool_result(self, key: bytes, name: str, run: RunTool) -> Reply:
+        """Run a tool inside a span of its own; a stored result has a span as well."""
+        with self.open(f"execute_tool {name}", {}):
+            return await self._calls.tool_result(key, name, run)
 
     def invalidate(self, calls: Sequence[Call]) -> None:
         self._calls.invalidate(calls)

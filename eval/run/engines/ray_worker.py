@@ -125,7 +125,7 @@ def protocol_and_settings(name: str, graph: Graph) -> tuple[str, Settings | dict
     """Return the protocol and the settings that a named judge was built with.
 
     Raises:
-        UsageError: it has chat model objects, which cannot be sent to workers.
+        UsageError: it has chat model objects or tool objects, which cannot be sent to workers.
     """
     judges = judges_of(graph)
     models = [model for judge in judges.values() for model in judge.chosen().values()]
@@ -134,6 +134,12 @@ def protocol_and_settings(name: str, graph: Graph) -> tuple[str, Settings | dict
         raise UsageError(
             f"{name}: a chat model object cannot be sent to workers; "
             "give the model's name, such as openai:gpt-4o-mini"
+        )
+    specs = getattr(own.bound, "juror_tools", ())
+    if objects := [spec.name for spec in specs if spec.tool is not None]:
+        raise UsageError(
+            f"{name}: the tool {objects[0]} is a Python object, which cannot be sent to workers; "
+            "name the place to import it from, as module:attribute"
         )
     reference = reference_of(own.protocol)
     # Workers do not have the class from a file that was not imported there yet.

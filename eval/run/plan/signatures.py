@@ -83,7 +83,7 @@ def signature(
     own = judges_of(graph).get("")
     # A graph is identified by its hash.
     settings = _settings(own.bound) if own else {"graph": described(graph)["graph"]}
-    judges = all_judges(own) if own else ()
+    judges = tuple(all_judges(own)) if own else ()
     digests = dict.fromkeys(judge.source_digest for judge in judges if judge.source_digest)
     by_default = any(isinstance(limit, dict) for limit in _reply_limits(graph).values())
     limits = ",".join(f"{form}={limit}" for form, limit in REPLY_LIMITS.items())
@@ -104,6 +104,8 @@ def signature(
         ),
         ("aspects", "+".join(map(_named_aspect, aspects)) or "-"),
         *((setting, _written(value)) for setting, value in settings.items()),
+        # Their names are a setting; this is what the models are told about them.
+        ("tools", "+".join(_tool_digests(judges)) or None),
         ("max_tokens", limits if by_default else None),
         ("models", ",".join(f"{role}={label}" for role, label in _models(graph).items())),
         ("prompts", _prompts_digest(graph)),
@@ -113,6 +115,11 @@ def signature(
     # Each name occurs once: a default limit of replies replaces the setting.
     known = {key: value for key, value in parts if value is not None}
     return "|".join(f"{key}:{value}" for key, value in known.items())
+
+
+def _tool_digests(judges: Sequence[BoundJudge[Any]]) -> list[str]:
+    toolboxes = (judge.toolbox(judge.bound) for judge in judges)
+    return list(dict.fromkeys(toolbox.digest for toolbox in toolboxes if toolbox is not None))
 
 
 def _settings(bound: Settings) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from pydantic import BaseModel, ValidationError
 
 from ....graphs.engine.registry import find_protocol
 from ....nodes.models.call import Call, Reply, Send
+from ....nodes.models.capabilities import TOOLS
 from ....nodes.replies import Rule
 from ....state.aspects import Aspect
 from ....state.errors import DataError, JurygraphError, UsageError
@@ -368,6 +369,10 @@ class ReplayPipeline(CallPipeline):
         turn_key, nth = asked = requested_turn(call)
         if not recorded:
             raise NotRecordedError("no replies are recorded for this item")
+        if TOOLS in call.parameters:
+            raise NotRecordedError(
+                f"{turn_key}: a recording has no requests for tools; leave juror_tools out"
+            )
         if call.metadata.get("repair"):
             raise NotRecordedError(
                 f"{turn_key}: the recorded reply cannot be read, and there is no other"

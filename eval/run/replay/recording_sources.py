@@ -353,8 +353,12 @@ def names_of(dataset: Dataset) -> dict[str, str]:
     return {row["item_id"]: _formats()["summeval"]["item"].format_map(row) for row in rows}
 
 
-_ELSEWHERE = ("models", "prompts", "repair", "temperature", "max_tokens", "structured")
-"""The settings that a replay does not take over: models, prompts, repairs, request parameters."""
+_ELSEWHERE = (
+    *("models", "prompts", "repair", "temperature", "max_tokens", "structured"),
+    *("juror_tools", "tool_rounds", "tool_timeout"),
+)
+"""The settings that a replay does not take over: models, prompts, repairs, request parameters,
+tools. The recorded replies were written with the tools' results, and no tool runs again."""
 
 _FIXED = frozenset(["prompts", "layout", "fences", "temperature", "max_tokens", "structured"])
 """The settings of every protocol that decide the prompts, and thus the replies."""

@@ -17,7 +17,7 @@ from jurygraph.state.checked import field_docstrings
 from typer.main import get_command
 
 NAMES = [field.name for field in fields(RunConfig)]
-NO_NUMBERS = {"grace", "batch", "journal", "fresh", "overwrite"}
+NO_NUMBERS = {"grace", "ignore_prefixes", "batch", "journal", "fresh", "overwrite"}
 
 
 def test_python_takes_all_names_of_the_config_with_their_types_and_defaults() -> None:

@@ -77,6 +77,8 @@ class RunConfig:
     """Maximum total wait between attempts at a call, in seconds, even if the provider asks more."""
     grace: float = _speed(metavar="SECONDS", default=30.0, may_be_zero=True)
     """Time that calls in flight get to finish after Ctrl-C, in seconds."""
+    ignore_prefixes: bool = _speed(default=False)
+    """Do not hold calls back until the provider has read the prompt's beginning that they share."""
     batch: bool = _budget(default=False)
     """Use the batch API of OpenAI, Anthropic or Gemini: half the price, replies within a day."""
     max_cost: float | None = _budget(metavar="USD")
@@ -178,6 +180,7 @@ class RunLimits(TypedDict, total=False):
     attempts: int
     max_wait: float
     grace: float
+    ignore_prefixes: bool
     batch: bool
     max_cost: float | None
     max_calls: int | None

@@ -22,8 +22,10 @@ from ..results.results import Key, Result
 from ..results.run_folder import RunFolder, run_folder
 from .calls.call_pipeline import CallPipeline, LivePipeline, RunContext
 from .calls.judge_item import JudgeItem, judge_item
+from .calls.prefix_gate import PrefixGate
 from .calls.shutdown import StopSignal
 from .calls.tracing import traced
+from .calls.workers import Workers
 from .plan.plan import Job, Plan
 from .replay.recording import ReplayPipeline, check_replay
 
@@ -145,25 +147,22 @@ class Run:
                 answering_calls(calls),
                 keep_steps_in(self.folder.steps),
             ):
-                await pipeline.run_passes(lambda: self._judge_open_items(traced_judge))
+                await pipeline.run_passes(
+                    lambda: self._judge_open_items(traced_judge, pipeline.gate)
+                )
 
-    async def _judge_open_items(self, judge: JudgeItem) -> None:
+    async def _judge_open_items(self, judge: JudgeItem, gate: PrefixGate | None) -> None:
         """Judge with as many workers as calls may be in flight; all take from one iterator."""
         open_jobs = filter(self.is_open, self.plan.jobs())
 
-        async def worker() -> None:
-            # Tasks can share a plain iterator: taking from it is a step without an await.
-            for key, item, aspect in open_jobs:
-                result = await judge(self.plan.graphs[key.protocol], key, item, aspect)
-                if result is not None:
-                    self.keep(result)
-                if self.stop.is_asked:
-                    return
+        async def work(job: Job) -> None:
+            key, item, aspect = job
+            result = await judge(self.plan.graphs[key.protocol], key, item, aspect)
+            if result is not None:
+                self.keep(result)
 
         try:
-            async with asyncio.TaskGroup() as group:
-                for _ in range(min(self.config.concurrency, self.counts.wanted)):
-                    group.create_task(worker())
+            await Workers[Job](self.config.concurrency, self.stop, gate).do_all(open_jobs, work)
         except ExceptionGroup as several:
             # All workers meet the same problem, such as a changed data file: one error is enough.
             raise several.exceptions[0] from None
@@ -263,4 +262,9 @@ def make_pipeline(plan: Plan, folder: RunFolder, context: RunContext) -> CallPip
         from .batch_api.batch_pipeline import BatchPipeline
 
         return BatchPipeline(plan, folder, context)
-    return LivePipeline(folder.journal, context)
+    config = context.config
+    # With one call at a time, every prefix is answered before it is sent again.
+    is_held = config.concurrency > 1 and not config.ignore_prefixes
+    return LivePipeline(
+        folder.journal, context, PrefixGate(config.concurrency) if is_held else None
+    )

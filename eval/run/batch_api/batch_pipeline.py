@@ -27,6 +27,7 @@ from ...journal.records import JournalError
 from ...results.folder import model_names
 from ...results.run_folder import RunFolder
 from ..calls.call_pipeline import LivePipeline, RunContext, journal_entry, unread_entry
+from ..calls.prefix_gate import Passage
 from ..plan.plan import Plan
 from .batch_manager import BatchManager, Body, WaveFiles
 from .batch_provider import BATCH_DISCOUNT, BatchProvider, log
@@ -134,10 +135,12 @@ class BatchPipeline(LivePipeline):
             if not self._stop.is_asked:
                 if_cut_short.pop_all()
 
-    async def _call_model(self, key: bytes, call: Call, send: Send) -> Reply:
+    async def _call_model(
+        self, key: bytes, call: Call, send: Send, passage: Passage | None = None
+    ) -> Reply:
         """Return the reply that a batch brought for the call.
 
-        Retry failed calls in a later wave.
+        Retry failed calls in a later wave. No call of a batch waits at a gate.
         """
         ids: list[str] = []
         # The client builds the request as for a live call. ``_outcome`` takes the place of sending

@@ -2,6 +2,7 @@
 
 the same call in flight?  -> its reply, when it arrives
 stored in the journal?    -> the stored reply
+a common prefix on its way? -> wait for it, if other items fill its place (``prefix_gate.py``)
 budget left?              -> rate limiter -> attempts until one succeeds -> journal -> reply
 """
 
@@ -30,6 +31,7 @@ from ...results.config import RunConfig
 from ...results.results import Key, Result
 from .budget import make_budget
 from .judge_item import current_judgement
+from .prefix_gate import Passage, PrefixGate
 from .progress_counters import ProgressCounters
 from .shutdown import Reason, StopSignal
 
@@ -57,9 +59,11 @@ class CallPipeline(CallMiddleware):
     Attributes:
         needs_several_passes: whether ``run_passes`` may start its work more than once, so that the
             runner must remember which items are judged already.
+        gate: holds calls back while others have their prefix on its way; ``None`` if none waits.
     """
 
     needs_several_passes = False
+    gate: PrefixGate | None = None
 
     async def open(self) -> None:
         """Prepare for the first call.
@@ -103,7 +107,9 @@ class LivePipeline(CallPipeline):
 
     price = 1.0
 
-    def __init__(self, journal: Journal, context: RunContext) -> None:
+    def __init__(
+        self, journal: Journal, context: RunContext, gate: PrefixGate | None = None
+    ) -> None:
         config = context.config
         self._counts = context.counts
         self._stop = context.stop
@@ -117,6 +123,7 @@ class LivePipeline(CallPipeline):
         self._sent: set[bytes] = set()
         self._writing: set[asyncio.Task[None]] = set()
         self._stop_is_known = False
+        self.gate = gate
         journal.listen(self._on_notice)
 
     def room_for(self, calls: int) -> AbstractAsyncContextManager[None]:
@@ -220,7 +227,10 @@ class LivePipeline(CallPipeline):
                     call.model.drop(parameter, call.parameters)
                 return reply
             try:
-                return await self._call_model(key, call, send)
+                if self.gate is None:
+                    return await self._call_model(key, call, send)
+                async with self.gate.passing(call) as passage:
+                    return await self._call_model(key, call, send, passage)
             except BaseException:
                 # This includes cancellations: otherwise another process would wait until the lease
                 # ends.
@@ -230,7 +240,9 @@ class LivePipeline(CallPipeline):
             self._stop.ask("journal", str(error))
             raise
 
-    async def _call_model(self, key: bytes, call: Call, send: Send) -> Reply:
+    async def _call_model(
+        self, key: bytes, call: Call, send: Send, passage: Passage | None = None
+    ) -> Reply:
         model = call.model.label
         rate_limiter = self._rate_limiter(call.model)
         # The time limit applies to the request only, not to waiting for the rate limiter or writing
@@ -243,6 +255,9 @@ class LivePipeline(CallPipeline):
                 send_and_keep = partial(self._send_and_keep, key, call, send_in_time)
                 return await rate_limiter.run(send_and_keep, int(expected.tokens))
             except ModelCallError as error:
+                if self.gate is not None:
+                    # The next attempt may come after a long pause.
+                    self.gate.release(passage)
                 if error.retryable and (error.may_be_billed or _is_answer(error)):
                     await self._budget.reserve_again(expected)
                 raise
@@ -258,6 +273,8 @@ class LivePipeline(CallPipeline):
         finally:
             self._budget.release(expected)
         self._failures_in_a_row.pop(model, None)
+        if self.gate is not None:
+            self.gate.answered(passage)
         # No await after the release above: other calls would see too much budget left in between.
         self._charge(call, reply.usage, expected)
         return reply

@@ -18,6 +18,7 @@ OPENAI_FIELDS = {
         "n",
         "stop",
         "seed",
+        "prompt_cache_key",
         "user",
         "store",
         "metadata",

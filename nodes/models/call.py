@@ -144,6 +144,13 @@ asked_in: ContextVar[tuple[Sequence[BaseMessage], tuple[int, ...]]] = ContextVar
 """The messages of the current call, and the ends of the parts that later calls of its debate
 repeat."""
 
+session_key: ContextVar[str] = ContextVar("session_key", default="")
+"""The item that calls are made for, as a digest; empty outside of runs.
+
+Providers and routers keep calls with one key on one machine, whose cache has read the item. It is not
+part of a call's identity.
+"""
+
 Send = Callable[[Call], Awaitable[Reply]]
 """A function that makes a call: one attempt, or an attempt with everything that a run adds."""
 

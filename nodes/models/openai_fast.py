@@ -35,7 +35,7 @@ from yarl import URL
 
 from ...state.errors import UsageError
 from ...state.redaction import redact
-from .call import asked_in
+from .call import asked_in, session_key
 from .connections import (
     MOST_REDIRECTS,
     SESSIONS,
@@ -70,12 +70,15 @@ class FastChatOpenAI(ChatOpenAI):
     """
 
     _post: Post | None = PrivateAttr(default=None)
+    _takes_cache_key: bool = PrivateAttr(default=False)
+    _session_header: str | None = PrivateAttr(default=None)
 
     def prepare(
         self,
         proxied: bool = True,
         others: Sequence[tuple[str, str]] = (),
         at_once: int | None = None,
+        session_header: str | None = None,
     ) -> None:
         """Prepare the first call; without this, calls go through the ``openai`` client. Blocking.
 
@@ -83,6 +86,7 @@ class FastChatOpenAI(ChatOpenAI):
             proxied: whether to use a proxy from the environment.
             others: address and key of each further server for the model; calls are spread over all.
             at_once: the maximum concurrent calls of each server, if there are several.
+            session_header: the name of the header with the key of a call's item.
         """
         # Read and cache certificates now, since the first request is made on the event loop.
         tls()
@@ -100,7 +104,11 @@ class FastChatOpenAI(ChatOpenAI):
             # again.
             url = URL(f"{address.rstrip('/')}/chat/completions", encoded=True)
             proxy = (self.openai_proxy or proxy_for(str(url))) if proxied else None
-            servers.append(Server(f"{url.origin()} ({n} of {len(places)})", url, sent, proxy))
+            name = f"{url.origin()} ({n} of {len(places)})"
+            servers.append(Server(name, url, sent, proxy, session_header))
+        self._session_header = session_header
+        # Other servers may refuse a field that they do not know.
+        self._takes_cache_key = all(server.url.host == OPENAI_HOST for server in servers)
         # aiohttp supports HTTP proxies only. SOCKS, and requests that need the client, go through
         # it.
         plain = all(server.proxy is None or server.proxy.startswith("http") for server in servers)
@@ -140,6 +148,12 @@ class FastChatOpenAI(ChatOpenAI):
             raise UsageError(
                 f"{self.model_name} does not use plain chat completions, which this needs"
             )
+        if (key := session_key.get()) and not handler:
+            if self._takes_cache_key and CACHE_KEY not in payload:
+                kwargs[CACHE_KEY] = payload[CACHE_KEY] = key
+            if self._session_header and (post is None or special):
+                own = kwargs.get("extra_headers") or {}
+                kwargs["extra_headers"] = {self._session_header: key, **own}
         if handler:
             body = await handler(self, request_body(payload))
         elif post is None or special:
@@ -152,6 +166,11 @@ class FastChatOpenAI(ChatOpenAI):
         for choice, generation in zip(body["choices"], result.generations, strict=True):
             generation.message.additional_kwargs["refusal"] = choice["message"].get("refusal")
         return result
+
+
+OPENAI_HOST = "api.openai.com"
+CACHE_KEY = "prompt_cache_key"
+"""OpenAI's parameter by which calls with a common prefix reach the same machine."""
 
 
 def _counted(usage: object) -> dict[str, Any] | None:
@@ -180,6 +199,7 @@ class Server:
         url: the address of the endpoint.
         headers: the headers of every request, including the key.
         proxy: the proxy's address, if there is one.
+        session_header: the name of the header with the key of a call's item, if it has one.
         in_flight: the number of calls in flight.
         made: calls so far.
         failures: the number of consecutive failures.
@@ -190,6 +210,7 @@ class Server:
     url: URL
     headers: Mapping[str, str]
     proxy: str | None
+    session_header: str | None = None
     in_flight: int = 0
     made: int = 0
     failures: int = 0
@@ -205,9 +226,12 @@ class Server:
         http = await session()
         url = self.url
         data = orjson.dumps(request_body(payload))
+        headers = self.headers
+        if self.session_header and (key := session_key.get()):
+            headers = {**headers, self.session_header: key}
         for _ in range(MOST_REDIRECTS + 1):
             given: dict[str, Any] = {
-                "headers": self.headers,
+                "headers": headers,
                 "proxy": self.proxy,
                 "allow_redirects": False,
             }

@@ -118,6 +118,10 @@ def check(spec: ModelSpec) -> Callable[[], _Made]:
         raise UsageError(
             f"{spec.name}: several addresses or keys only work with OpenAI's protocol: openai:NAME?base_url=A,B"
         )
+    if not is_built_in and spec.session_header is not None:
+        raise UsageError(
+            f"{spec.name}: session_header only works with OpenAI's protocol: openai:NAME?base_url=..."
+        )
     if wrong := [part for part in spec.addresses if not part.startswith(("http://", "https://"))]:
         raise UsageError(
             f"{spec.name}: an address begins with http:// or https://, got base_url={wrong[0]}"
@@ -285,7 +289,7 @@ def _openai(
     keys = [
         (address or usual, known.get(key or OPENAI.key_variables[0], "")) for address, key in others
     ]
-    chat.prepare(not here, keys, spec.at_once)
+    chat.prepare(not here, keys, spec.at_once, spec.session_header)
     return chat, http
 
 

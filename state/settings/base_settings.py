@@ -85,6 +85,9 @@ class ModelSpec(Checked):
     """Maximum seconds that a call waits for other attempts, in all; a run has its own limit."""
     context_window: int | None = Field(default=None, ge=1)
     """Tokens of prompt and reply together, if neither the model list nor the server knows them."""
+    session_header: str | None = Field(default=None, pattern=r"^[A-Za-z0-9-]+$")
+    """Header with a key for each item of a run, such as `x-session-id`, by which a router keeps an
+    item on one server."""
     price_in: float | None = Field(default=None, ge=0)
     """US$ per million input tokens, if the price list has none."""
     price_out: float | None = Field(default=None, ge=0)
@@ -102,13 +105,14 @@ class ModelSpec(Checked):
 
     @property
     def identified(self) -> Self:
-        """The same model with ``identity`` (if given) instead of its address, without ``max_wait``.
+        """The same model with ``identity`` (if given) instead of its address.
 
-        With ``*`` it has no address, like one of several servers.
+        It has no ``max_wait`` and no ``session_header``, which change no reply. With ``*`` it has
+        no address, like one of several servers.
         """
         address = None if self.identity == "*" else self.identity
         known = {"base_url": address, "identity": None} if self.identity else {}
-        return self.model_copy(update={"max_wait": None, **known})
+        return self.model_copy(update={"max_wait": None, "session_header": None, **known})
 
     @property
     def key_names(self) -> list[str]:

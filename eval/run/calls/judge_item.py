@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import ExitStack, aclosing
 from contextvars import ContextVar
+from hashlib import blake2b
 from typing import Any, NamedTuple
 
 from langsmith.utils import tracing_is_enabled
@@ -12,6 +13,7 @@ from langsmith.utils import tracing_is_enabled
 from ....graphs.engine.base import Graph
 from ....graphs.engine.judge_graph import heard_by
 from ....graphs.engine.own_code import line_of
+from ....nodes.models.call import session_key
 from ....nodes.runtime.prompt_context import rubric_of_user
 from ....state.aspects import Aspect
 from ....state.errors import JurygraphError, StoppedError
@@ -78,6 +80,8 @@ async def judge_item(
     config: Any = {"run_name": name, "metadata": shown} if shown else None
     # It stays set until the next item of this task.
     current_judgement.set(JudgementContext(key, {}))
+    # A digest, because an id may name a person.
+    session_key.set(blake2b(key.item.encode(errors="replace"), digest_size=16).hexdigest())
     with heard_by(hear), ExitStack() as followed:
         try:
             task = item.task(aspect)

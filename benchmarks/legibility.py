@@ -23,7 +23,7 @@ from types import CodeType, FrameType
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-FOLDERS = ("state", "nodes", "graphs", "eval", "testing")
+FOLDERS = ("state", "nodes", "graphs", "eval", "testing", "adapters")
 LONGEST_FILE = 450
 COMMANDS = Path("eval/cli")
 """A file there has the name of its command, which may be the name of a folder too."""

@@ -11,7 +11,7 @@ import pytest
 from .processes import ran
 from .source_tree import ROOT, beside
 
-CODE = ("state", "nodes", "graphs", "eval", "testing")
+CODE = ("state", "nodes", "graphs", "eval", "testing", "adapters")
 OPTIONS = (
     "egg_info",
     "--egg-base",

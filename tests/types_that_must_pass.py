@@ -3,6 +3,7 @@
 from typing import Any
 
 from jurygraph import AnswerGate, Aspect, create_async_judge, create_judge
+from jurygraph.adapters.trl import reward
 from jurygraph.eval import evaluate, redteam, versus
 from jurygraph.graphs import (
     OwnText,
@@ -95,6 +96,11 @@ def limits_and_gates() -> None:
     ]
     middleware: list[AgentMiddleware[Any, Any, Any]] = [*gates]
     print(middleware)
+
+
+async def rewards() -> list[float | None]:
+    judged = reward(create_judge("single", aspect="fluency"), ignore=["id"], rule="condorcet")
+    return await judged(["Why?"], ["So."], id=[1])
 
 
 class Draft(TypedDict):

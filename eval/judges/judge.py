@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -262,6 +263,11 @@ class Judge:
         return self._tasks.aspect
 
     @property
+    def has_schema(self) -> bool:
+        """Whether calls return the fields of an ``output_schema`` instead of a ``Feedback``."""
+        return self._schema is not None
+
+    @property
     def usage(self) -> JudgeUsage:
         """The usage of all judgements so far, also as a tool, a node, an agent or a gate.
 
@@ -281,7 +287,14 @@ class Judge:
         Yields a function for the graph's output. Wrappers use this for a judge inside them.
         """
         with self._calls.judgement():
-            yield lambda _outcome: None
+            if "opentelemetry.trace" not in sys.modules:
+                yield lambda _outcome: None
+                return
+            # Imported only where traces are possible, since it imports parts of runs.
+            from ..run.calls.tracing import traced_judgement
+
+            with traced_judgement(self.name, self.key) as concluded:
+                yield concluded
 
     def task(self, **given: Any) -> ScoreTask | CompareTask:
         """Return the task that a call with these arguments judges."""
@@ -313,6 +326,11 @@ class Judge:
                 f"{self.name} returned a verdict that cannot be read: {error}"
             ) from error
         about = {"key": self.key, "comment": verdict.explanation}
+        if verdict.score is None and verdict.winner is None:
+            problem = (
+                f"{self.name} reached no result ({verdict.stop_reason}), so there is no score."
+            )
+            raise ReplyError(problem, verdict.explanation)
         if aspect is None:
             score = PREFERENCE[str(verdict.winner)]
             if runs is not None:

@@ -1,5 +1,6 @@
 """Test traces over sockets: arrival at a collector and at LangSmith, no cost if off."""
 
+import asyncio
 import json
 import os
 import socket
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from jurygraph import ReplyError, create_judge
 from jurygraph.eval import Evaluation, evaluate
 from jurygraph.eval.run.calls import tracing
 from jurygraph.eval.run.calls.tracing import traces_sent
@@ -132,6 +134,104 @@ def test_a_call_is_told_by_the_conventions_and_one_served_from_the_journal_takes
     calls = named(collector.spans()[len(before) :], "chat ")
     assert [span.attributes["jurygraph.served"] for span in calls] == [True, True]
     assert not any(name.startswith("gen_ai.usage") for span in calls for name in span.attributes)
+
+
+RESULT = "gen_ai.evaluation.result"
+
+
+def rating(**options: Any) -> Any:
+    return create_judge("single", aspect="fluency", model=MODEL["*"], structured="off", **options)
+
+
+def results_of(spans: list[Span]) -> list[dict[str, Any]]:
+    """Return the attributes of all events with a result of an evaluation."""
+    events = [event for span in spans for event in span.events if event["name"] == RESULT]
+    return [{name: value for name, value in event.items() if "." in name} for event in events]
+
+
+@pytest.mark.parametrize("limits", [{}, {"max_calls": 3}], ids=["no limits", "limits"])
+@pytest.mark.parametrize("is_async", [False, True])
+def test_a_judge_outside_of_runs_has_spans_and_a_result(
+    collector: Posts, provider: Provider, is_async: bool, limits: dict[str, Any]
+) -> None:
+    provider.play(by=debater)
+    judge = rating(**limits)
+    given = {"inputs": "It rained.", "outputs": "It rained."}
+    with traces_sent():
+        _ = asyncio.run(judge.acall(**given)) if is_async else judge(**given)
+    [verdict], [call] = named(collector.spans(), "verdict single"), named(collector.spans(), "chat")
+    assert (call.parent, call.trace) == (verdict.id, verdict.trace)
+    assert (
+        verdict.attributes.items()
+        >= {
+            **{"gen_ai.evaluation.name": "fluency", "gen_ai.evaluation.score.value": 4.0},
+            **{"jurygraph.protocol": "single", "jurygraph.calls": 1},
+        }.items()
+    )
+    told = {"gen_ai.evaluation.name": "fluency", "gen_ai.evaluation.score.value": 4.0}
+    assert results_of([verdict]) == [told]
+
+
+def test_a_failed_judgement_has_no_score_and_a_node_and_a_comparison_have_results(
+    collector: Posts, provider: Provider
+) -> None:
+    with traces_sent():
+        provider.play("Nothing.")
+        with pytest.raises(ReplyError):
+            rating(repair=0)(inputs="It rained.", outputs="It rained.")
+        provider.play("Score: 3")
+        said = {"messages": [("user", "It rained. Sum up."), ("ai", "It rained.")]}
+        rating().as_agent().invoke(said)
+        provider.play("Score of answer 1: 8\nScore of answer 2: 5")
+        compares = create_judge(
+            "single", model=MODEL["*"], structured="off", position_calibration=False
+        )
+        compares(inputs="Why?", outputs=["So.", "Because."])
+    failed, rated, compared = named(collector.spans(), "verdict")
+    assert failed.failed
+    assert results_of([failed]) == [
+        {"gen_ai.evaluation.name": "fluency", "error.type": "ReplyError"}
+    ]
+    assert results_of([rated])[0]["gen_ai.evaluation.score.value"] == 3
+    told = {"gen_ai.evaluation.name": "preference", "gen_ai.evaluation.score.label": "1"}
+    assert results_of([compared]) == [told]
+
+
+def test_runs_have_results_and_explanations_only_where_asked_for(
+    collector: Posts, provider: Provider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    provider.play(by=debater)
+    judged(dataset(tmp_path, 1), "single")
+    [told] = results_of(named(collector.spans(), "verdict"))
+    assert told == {"gen_ai.evaluation.name": "fluency", "gen_ai.evaluation.score.value": 4.0}
+    monkeypatch.setenv(CONTENT, "SPAN_ONLY")
+    judged(dataset(tmp_path, 1), "single", out=tmp_path / "again")
+    told = results_of(named(collector.spans(), "verdict"))[-1]
+    assert "rationale" in told["gen_ai.evaluation.explanation"]
+
+
+def test_results_are_log_records_if_the_process_has_a_provider_of_logs(
+    collector: Posts, provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from opentelemetry import _logs
+    from opentelemetry.sdk._logs import LoggerProvider
+    from opentelemetry.sdk._logs.export import InMemoryLogRecordExporter, SimpleLogRecordProcessor
+
+    kept = InMemoryLogRecordExporter()
+    logs = LoggerProvider(shutdown_on_exit=False)
+    logs.add_log_record_processor(SimpleLogRecordProcessor(kept))
+    monkeypatch.setattr(_logs, "get_logger_provider", lambda: logs)
+    provider.play(by=debater)
+    with traces_sent():
+        rating()(inputs="It rained.", outputs="It rained.")
+    [verdict] = named(collector.spans(), "verdict")
+    [record] = [one.log_record for one in kept.get_finished_logs()]
+    assert results_of([verdict]) == []
+    assert (record.event_name, dict(record.attributes or {})) == (
+        RESULT,
+        {"gen_ai.evaluation.name": "fluency", "gen_ai.evaluation.score.value": 4.0},
+    )
+    assert record.trace_id
 
 
 @pytest.mark.usefixtures("fast_retries")

@@ -181,6 +181,12 @@ class _NoJournal(Journal):
         self.spent = Spent(NO_USAGE)
         self.shared = False
 
+    async def reserve(self, key: bytes) -> bytes | None:
+        return None
+
+    async def release(self, key: bytes) -> None:
+        pass
+
     async def keep(self, key: bytes, entry: Entry) -> None:
         pass
 

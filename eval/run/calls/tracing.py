@@ -4,8 +4,11 @@ OpenTelemetry has spans of a run, its verdicts and their model calls; prompts an
 request:
 
     run                      protocols, data; at its end what it came to
-    └── verdict              item, aspect, protocol, repeat; score or winner, rounds, cost
+    └── verdict              item, aspect, protocol, repeat; score or winner, rounds, cost; the
+        |                    event gen_ai.evaluation.result
         └── chat MODEL       agent, role, round; tokens, cost; failed attempts as events
+
+A judge from ``create_judge`` has the span of its verdict, with those of its calls, outside of runs.
 
 Attributes follow the semantic conventions for generative AI if they apply.
 """
@@ -15,6 +18,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
@@ -26,9 +30,10 @@ import orjson
 from langchain_core.messages import BaseMessage
 
 from ....graphs.engine.base import Graph
+from ....nodes.common.sync_bridge import set_for_block
 from ....nodes.models.call import Call, Reply, Send
 from ....nodes.models.providers import provider_of
-from ....nodes.models.send import CallMiddleware, RunTool
+from ....nodes.models.send import CallMiddleware, RunTool, answering_calls, call_middleware
 from ....state.aspects import Aspect
 from ....state.errors import ModelCallError, UsageError
 from ...datasets.items import Item
@@ -41,6 +46,9 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider as SdkTracerProvider
     from opentelemetry.trace import Span, SpanKind, TracerProvider
 
+
+_INSIDE: ContextVar[bool] = ContextVar("_inside", default=False)
+"""Whether model calls have spans already, those of a run or a judge around this one."""
 
 exporting: ContextVar[TracerProvider | None] = ContextVar("exporting", default=None)
 """The provider that exports the spans of runs inside, separate from the provider of the process."""
@@ -67,11 +75,49 @@ def traced(
     spans = Spans(provider, calls)
     protocols = list(manifest["protocols"])
     data = manifest["data"]["name"]
-    with spans.open("run", {"run": manifest["run"], "protocols": protocols, "data": data}) as span:
+    about = {"run": manifest["run"], "protocols": protocols, "data": data}
+    with spans.open("run", about) as span, set_for_block(_INSIDE, True):
         try:
             yield spans, spans.verdicts(judge)
         finally:
             _set(span, counts.summary())
+
+
+@contextmanager
+def traced_judgement(name: str, key: str) -> Iterator[Callable[[Any], None]]:
+    """Open the span of a judgement outside of runs' items, and the spans of its model calls.
+
+    Yield a function for the graph's output, which adds the verdict to the span. Without traces, it
+    does nothing.
+
+    Args:
+        name: the name of the judge.
+        key: the name of its score.
+    """
+    if (provider := exporting.get() or process_provider()) is None:
+        yield lambda _outcome: None
+        return
+    spans = Spans(provider, call_middleware.get() or CallMiddleware())
+    with ExitStack() as stack:
+        span = stack.enter_context(spans.open(f"verdict {name}", {"protocol": name, "aspect": key}))
+        if not _INSIDE.get():
+            stack.enter_context(set_for_block(_INSIDE, True))
+            stack.enter_context(answering_calls(spans))
+
+        def conclude(outcome: Any) -> None:
+            verdict = outcome.get("verdict") if isinstance(outcome, Mapping) else None
+            if not verdict or not span.is_recording():
+                return
+            _set(span, {name: verdict.get(name) for name in _FIGURES})
+            spans.note_result(
+                span, key, verdict.get("score"), verdict.get("winner"), verdict.get("explanation")
+            )
+
+        try:
+            yield conclude
+        except Exception as error:
+            spans.note_failure(span, key, type(error).__name__)
+            raise
 
 
 def process_provider() -> TracerProvider | None:
@@ -206,10 +252,38 @@ class Spans(CallMiddleware):
             with self.open(f"verdict {key.protocol}", key._asdict()) as span:
                 result = await judge(graph, key, item, aspect)
                 if span.is_recording():
-                    _conclude(span, result)
+                    self._conclude(span, result)
                 return result
 
         return traced
+
+    def _conclude(self, span: Span, result: Result | None) -> None:
+        if result is None:
+            _set(span, {"status": "open"})
+            return
+        _set(span, {name: getattr(result, name) for name in ("status", *_FIGURES)})
+        name = result.aspect or "preference"
+        if result.status == "failed":
+            _fail(span, result.error or "")
+            self.note_failure(span, name, (result.error or "").partition(":")[0])
+            return
+        why = (turn["content"] for turn in result.transcript if turn["id"] == result.explained_by)
+        self.note_result(span, name, result.score, result.winner, next(why, None))
+
+    def note_result(
+        self, span: Span, name: str, score: float | None, label: str | None, why: str | None
+    ) -> None:
+        """Add a result to its span, and send the event ``gen_ai.evaluation.result``.
+
+        The explanation is in a model's words, so it is sent only if those of replies are.
+        """
+        about = {"name": name, "score.value": score, "score.label": label}
+        _set(span, about, "gen_ai.evaluation")
+        _send_event(span, {**about, "explanation": why if self._with_words and why else None})
+
+    def note_failure(self, span: Span, name: str, error: str) -> None:
+        """Send the event of an evaluation without a result."""
+        _send_event(span, {"name": name}, {"error.type": error})
 
     @contextmanager
     def open(self, name: str, about: Mapping[str, Any], **kind: SpanKind) -> Iterator[Span]:
@@ -305,17 +379,39 @@ def _fail(span: Span, problem: str) -> None:
     span.set_status(Status(StatusCode.ERROR, log_text(problem)))
 
 
-def _conclude(span: Span, result: Result | None) -> None:
-    if result is None:
-        _set(span, {"status": "open"})
+_FIGURES = ("rounds", "stop_reason", "calls", "cost_usd")
+"""The figures of a verdict on its span."""
+
+_RESULT = "gen_ai.evaluation.result"
+
+
+def _send_event(
+    span: Span, evaluation: Mapping[str, Any], more: Mapping[str, str] | None = None
+) -> None:
+    """Send the event of a result, as a log record of the span, or as an event on it.
+
+    OpenTelemetry sends events as log records. If the process has no provider for those, as with
+    the exporter of ``traces_sent``, the event is on the span.
+    """
+    named = {f"gen_ai.evaluation.{name}": value for name, value in evaluation.items()}
+    about = {name: value for name, value in {**named, **(more or {})}.items() if value is not None}
+    logs = sys.modules.get("opentelemetry._logs")
+    provider = logs.get_logger_provider() if logs else None
+    # A provider that is not set is one of the API's own classes.
+    if (
+        logs is None
+        or provider is None
+        or type(provider).__module__.startswith("opentelemetry._logs")
+    ):
+        span.add_event(_RESULT, about)
         return
-    figures = ("status", "rounds", "stop_reason", "calls", "cost_usd")
-    _set(span, {name: getattr(result, name) for name in figures})
-    if result.status == "failed":
-        _fail(span, result.error or "")
-        return
-    score = {"score.value": result.score, "score.label": result.winner}
-    _set(span, {"name": result.aspect or "preference", **score}, "gen_ai.evaluation")
+    record = logs.LogRecord(
+        timestamp=time.time_ns(),
+        event_name=_RESULT,
+        severity_number=logs.SeverityNumber.INFO,
+        attributes=about,
+    )
+    provider.get_logger("jurygraph", version("jurygraph")).emit(record)
 
 
 _USAGE = {

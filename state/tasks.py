@@ -48,7 +48,7 @@ TEXTS = ("source", "question", "context", "fact", "reference", "candidate", "ans
 AUTHORS = ("system", "model_1", "model_2")
 """The fields of tasks that name the author of a text. No agent is shown them."""
 
-Author = Annotated[str | None, Field(default=None, exclude_if=lambda author: author is None)]
+Author = Annotated[OptionalText, Field(default=None, exclude_if=lambda author: author is None)]
 
 
 def shown_fields(task: type[BaseModel]) -> tuple[str, ...]:

@@ -261,7 +261,9 @@ def test_no_agent_is_shown_an_author(provider: Provider) -> None:
 
 
 def test_a_task_without_authors_looks_as_before() -> None:
-    for task in (ScoreTask(**SCORE_TASK), CompareTask(**COMPARE_TASK)):
+    # A form sends an empty text.
+    blank = ScoreTask(**SCORE_TASK, system=" ")
+    for task in (ScoreTask(**SCORE_TASK), blank, CompareTask(**COMPARE_TASK)):
         assert not {"system", "model_1", "model_2"} & task.model_dump(mode="json").keys()
 
 

@@ -1,100 +1,176 @@
-"""Measure calls per second of several workers on Ray relative to one, with a slow provider.
+"""Extrapolate time, memory, disk and money of a very large run from measured slopes.
 
-    python -m benchmarks.scale --journal postgresql://... [--workers 1,4] [--items 480]
-    [--latency-ms 500]
+    python -m benchmarks.scale [--lines 10000,100000,1000000] [--target 10000000] [--items 200,600]
 
-The time from the first request to the last reply counts. The start of Ray and its workers is left
-out and has its own column. Each worker has the same number of items, so that all runs take equally
-long and the start-up of workers weighs the same. Every run makes its own calls, so that the journal
-answers none.
+A debate of five calls is judged on a simulated provider at two sizes: what an item more takes is
+the slope. Reading is measured on generated runs of ``--lines`` verdicts. The slope between two
+sizes predicts the next size, and the table shows how far the prediction was off. Money is computed,
+not measured: ``--tokens-in`` and ``--tokens-out`` for each call, at ``--prices``.
 """
 
 from __future__ import annotations
 
-import sys
+import argparse
+from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
+from .large_run import make_large_run
 from .scenario import (
     ASPECT,
     FIVE_CALLS,
+    PROGRAM,
     judge,
-    middle,
     options,
-    results_of,
+    run,
     score_items,
     scratch,
     show,
     show_machine,
+    two_cores,
 )
 from .simulated_provider import simulated
 
-GOAL = 3.6
-"""The goal for four workers relative to one."""
+CALLS = 5
+"""The calls of a debate whose Critic always objects."""
 
 
-def measured(folder: Path, workers: int, arguments: Any) -> tuple[float, float]:
-    """Judge the items; return the calls per second and the seconds of the command."""
-    items = arguments.items * workers
-    out = folder / f"{workers}-{len(list(folder.iterdir()))}"
-    data = score_items(folder / f"{out.name}.jsonl", items)
-    spread = (
-        "--engine",
-        "ray",
-        "--workers",
-        str(workers),
-        "--concurrency",
-        str(arguments.concurrency),
+class Measured(NamedTuple):
+    """What a stage took.
+
+    Attributes:
+        size: the number of items or verdicts.
+        cpu_seconds: its user and system CPU time.
+        peak_mib: its peak resident memory.
+    """
+
+    size: int
+    cpu_seconds: float
+    peak_mib: float
+
+
+class Line(NamedTuple):
+    """A straight line through two measurements."""
+
+    start: float
+    slope: float
+
+    @classmethod
+    def through(cls, first: tuple[int, float], second: tuple[int, float]) -> Line:
+        """Return the line through two points of a size and a value."""
+        slope = (second[1] - first[1]) / (second[0] - first[0])
+        return cls(first[1] - slope * first[0], slope)
+
+    def at(self, size: int) -> float:
+        """Return the value at a size."""
+        return self.start + self.slope * size
+
+
+READERS: dict[str, Callable[[Path, list[str]], list[str]]] = {
+    "agree": lambda folder, _: ["agree", str(folder)],
+    "show": lambda folder, _: ["show", str(folder), "item-0000001"],
+    "report --html": lambda folder, _: [
+        *("report", str(folder), "--html", str(folder.with_suffix(".html")), "--resamples", "200"),
+    ],
+    "resume": lambda folder, command: ["run", *command, "--out", str(folder)],
+}
+"""The commands that read a run."""
+
+
+def read(folder: Path, sizes: list[int]) -> dict[str, list[Measured]]:
+    """Measure the readers on runs of these numbers of verdicts."""
+    found: dict[str, list[Measured]] = {name: [] for name in READERS}
+    for size in sizes:
+        place = folder / f"of-{size}"
+        command = make_large_run(place, size, failed=0.0)
+        for name, words in READERS.items():
+            done = run([*PROGRAM, *words(place, command)], {}, folder)
+            if done.code:
+                raise SystemExit(f"{name} ended with {done.code}:\n{done.output[-2000:]}")
+            found[name].append(Measured(size, done.cpu_seconds, done.peak_mib))
+    return found
+
+
+def judged(folder: Path, sizes: list[int]) -> tuple[list[Measured], float, float]:
+    """Judge items; return what it took, and the bytes of an item in results and journal."""
+    found = []
+    for size in sizes:
+        with simulated(two_cores()[1]) as provider:
+            data = score_items(folder / f"items-{size}.jsonl", size)
+            out = folder / f"judged-{size}"
+            done = judge("debate", data, out, provider, *FIVE_CALLS, *ASPECT)
+        found.append(Measured(size, done.cpu_seconds, done.peak_mib))
+    results, journal = (
+        sum(path.stat().st_size for path in out.glob(pattern)) / size
+        for pattern in ("results.jsonl", "journal.sqlite*")
     )
-    with simulated(latency_ms=arguments.latency_ms, words=12) as provider:
-        # Its address is new each time. It is part of the model's name, by which the journal
-        # distinguishes calls.
-        model = ("--model", f"openai:sim-model?base_url={provider.url}", *FIVE_CALLS, *ASPECT)
-        finished = judge(
-            "debate", data, out, provider, *model, *spread, "--journal", arguments.journal
-        )
-        seen = provider.stats()
-    if len(results_of(out)) != items or seen["requests"] != 5 * items:
-        raise SystemExit(f"{seen['requests']} requests, {len(results_of(out))} results")
-    return seen["requests"] / seen["span_seconds"], finished.seconds
+    return found, results, journal
+
+
+def rows_of(stage: str, points: list[Measured], target: int) -> list[tuple[object, ...]]:
+    """Return a row for CPU time and one for memory, with the prediction of the largest size."""
+    rows = []
+    for what, value in (
+        ("CPU s", lambda point: point.cpu_seconds),
+        ("peak MiB", lambda point: point.peak_mib),
+    ):
+        known = [(point.size, value(point)) for point in points]
+        lines = [Line.through(*pair) for pair in pairwise(known)]
+        last = lines[-1]
+        off = ""
+        if len(lines) > 1:
+            predicted = lines[-2].at(known[-1][0])
+            off = f"{100 * (predicted / known[-1][1] - 1):+.0f} %"
+        measured = ", ".join(f"{size:,}: {took:.3g}" for size, took in known)
+        rows.append((stage, what, measured, off, 1e6 * last.slope, last.at(target)))
+    return rows
 
 
 def main() -> None:
     """The command line."""
-    parser = options(__doc__, repeats=1)
-    parser.add_argument(
-        "--journal", required=True, metavar="URL", help="a Postgres database to fill"
-    )
-    parser.add_argument("--workers", default="1,4", help="numbers of workers")
-    parser.add_argument(
-        "--items", type=int, default=480, help="for each worker, of five calls in sequence"
-    )
-    parser.add_argument("--concurrency", type=int, default=16, help="of each worker")
-    parser.add_argument("--latency-ms", type=float, default=500)
+    parser: argparse.ArgumentParser = options(__doc__, repeats=1)
+    parser.add_argument("--lines", default="10000,100000,1000000", help="sizes of runs to read")
+    parser.add_argument("--items", default="200,600", help="numbers of items to judge")
+    parser.add_argument("--target", type=int, default=10_000_000, help="items of the large run")
+    parser.add_argument("--tokens-in", type=int, default=1000, help="of a call")
+    parser.add_argument("--tokens-out", type=int, default=100, help="of a call")
+    parser.add_argument("--prices", default="0.15,0.60", help="US$ per million tokens in, out")
     arguments = parser.parse_args()
-    arguments.items = arguments.items // 10 if arguments.quick else arguments.items
+    lines = [int(size) for size in arguments.lines.split(",")]
+    items = [int(size) for size in arguments.items.split(",")]
+    if arguments.quick:
+        lines, items = [1000, 3000, 10_000], [20, 60]
+    target = arguments.target
     show_machine()
-    rows: list[tuple[object, ...]] = []
-    rates: dict[int, list[float]] = {}
     with scratch() as folder:
-        for workers in map(int, arguments.workers.split(",")):
-            came = [measured(folder, workers, arguments) for _ in range(arguments.repeats)]
-            rates[workers] = [rate for rate, _ in came]
-            ideal = workers * arguments.concurrency * 1000 / arguments.latency_ms
-            first = min(rates)
-            times = max(rates[workers]) / max(rates[first])
-            rows.append(
-                (
-                    workers,
-                    middle(rates[workers]),
-                    ideal,
-                    times,
-                    middle([seconds for _, seconds in came]),
-                )
-            )
-    show("scale", ("workers", "calls/s", "ideal", f"x {min(rates)}", "seconds in all"), rows)
-    if {1, 4} <= rates.keys() and max(rates[4]) < GOAL * max(rates[1]):
-        sys.exit(f"four workers are to reach {GOAL} x one")
+        judging, result_bytes, journal_bytes = judged(folder, items)
+        reading = read(folder, lines)
+    rows = rows_of("judge", judging, target)
+    for stage, points in reading.items():
+        rows += rows_of(stage, points, target)
+    headings = ("stage", "", "measured", "prediction off", "per million", f"at {target:,}")
+    show("scale", headings, rows)
+    calls = CALLS * target
+    price_in, price_out = map(float, arguments.prices.split(","))
+    money = calls * (arguments.tokens_in * price_in + arguments.tokens_out * price_out) / 1e6
+    show(
+        "disk and money",
+        ("", "each", f"at {target:,}"),
+        [
+            (
+                "results.jsonl",
+                f"{result_bytes:.0f} bytes an item",
+                f"{result_bytes * target / 1e9:.0f} GB",
+            ),
+            (
+                "journal",
+                f"{journal_bytes / CALLS:.0f} bytes a call",
+                f"{journal_bytes * target / 1e9:.0f} GB",
+            ),
+            ("calls", CALLS, f"US$ {money:,.0f}"),
+        ],
+    )
 
 
 if __name__ == "__main__":

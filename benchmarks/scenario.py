@@ -57,18 +57,38 @@ class Finished:
 
 def run(command: Sequence[str], more: Mapping[str, str], folder: Path = ROOT) -> Finished:
     """Run a process to its end with ``more`` in its environment; return its cost."""
-    with tempfile.TemporaryFile("w+", encoding="utf-8") as output:
+    with tempfile.TemporaryFile("w+", encoding="utf-8") as output, scratch() as place:
+        used = place / "used.json"
         started = time.perf_counter()
-        process = subprocess.Popen(
-            command, stdout=output, stderr=subprocess.STDOUT, env=environment(more), cwd=folder
+        code = subprocess.call(
+            [*_MEASURED, str(used), *command],
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env=environment(more),
+            cwd=folder,
         )
-        _, status, used = os.wait4(process.pid, 0)
         seconds = time.perf_counter() - started
-        process.returncode = os.waitstatus_to_exitcode(status)
         output.seek(0)
         printed = output.read()
-    cpu = used.ru_utime + used.ru_stime
-    return Finished(process.returncode, seconds, cpu, used.ru_maxrss / 1024, printed)
+        cpu, peak = json.loads(used.read_text(encoding="utf-8"))
+    return Finished(code, seconds, cpu, peak / 1024, printed)
+
+
+# The system counts the memory of the process that starts another as the other's. This one is large,
+# so a small one starts it.
+_MEASURED = (
+    sys.executable,
+    "-S",
+    "-c",
+    """
+import resource, subprocess, sys
+code = subprocess.call(sys.argv[2:])
+used = resource.getrusage(resource.RUSAGE_CHILDREN)
+with open(sys.argv[1], "w") as file:
+    file.write(f"[{used.ru_utime + used.ru_stime}, {used.ru_maxrss}]")
+sys.exit(code if code >= 0 else 128 - code)
+""",
+)
 
 
 def judging(protocol: str, data: Path, out: Path, *options: str) -> list[str]:

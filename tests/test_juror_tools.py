@@ -14,6 +14,7 @@ from jurygraph.eval import evaluate
 from jurygraph.eval.journal import records
 from jurygraph.eval.run.batch_api import batch_provider
 from jurygraph.eval.run.batch_api.batch_provider import BatchLimits
+from jurygraph.eval.run.engines.ray_worker import protocol_and_settings
 from jurygraph.eval.run.plan.estimator import estimate
 from jurygraph.eval.run.plan.plan import plan
 from jurygraph.graphs import chateval, debate, ensemble, samre, single
@@ -33,7 +34,9 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.prebuilt import InjectedState
 
 from .loopback import Answer, Failure, Provider, Request, Text
+from .processes import Command
 from .sample_data import COMPARE_TASK, SCORE_TASK, numbered
+from .test_report_debates import read
 
 VERDICT = "It is dated wrongly [E1].\nScore: 2"
 PAIR = "The first is right [E1].\nScore of answer 1: 8\nScore of answer 2: 3"
@@ -712,3 +715,30 @@ def test_callers_of_a_server_cannot_choose_tools() -> None:
     chosen = SingleSettings(juror_tools="os:remove", tool_rounds=2)
     assert [*closed_choices({"juror_tools": chosen.juror_tools}, SingleSettings)]
     assert not [*closed_choices({"tool_rounds": 2}, SingleSettings)]
+
+
+@pytest.mark.usefixtures("provider")
+def test_workers_take_tools_by_place_only() -> None:
+    model = "openai:gpt-4o-mini"
+    with_object = single.build(models=model, juror_tools=[year_of]).compile()
+    with pytest.raises(UsageError, match="the tool year_of is a Python object, which cannot be"):
+        protocol_and_settings("single", with_object)
+    place = f"{__name__}:year_of"
+    by_place = single.build(models=model, juror_tools=place).compile()
+    _, settings = protocol_and_settings("single", by_place)
+    assert isinstance(settings, SingleSettings) and settings.juror_tools[0].name == place
+
+
+def test_show_and_report_have_the_results(
+    provider: Provider, tmp_path: Path, command: Command
+) -> None:
+    provider.play(by=with_tools)
+    run(numbered(tmp_path, 1, human={"fluency": 3}), tmp_path / "out", Counting())
+    [line] = (tmp_path / "out" / "results.jsonl").read_text().splitlines()
+    assert command("show", tmp_path / "out", json.loads(line)["item"]) == 0
+    assert "[E1, cited] year_of: 1932, run 1" in command.printed
+    _, [[transcript]], _ = read(tmp_path / "out")
+    [turn] = transcript["transcript"]
+    assert turn["evidence"] == [
+        {"id": "E1", "tool": "year_of", "result": "1932, run 1", "cited": True}
+    ]

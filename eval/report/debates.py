@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from ...state.errors import JurygraphError
 from ...state.tasks import TEXTS
+from ...state.transcript import Turn
 from ..analysis.verdict_columns import Codes
 from ..datasets.dataset import Dataset, load_again
 from ..results.folder import results_of
@@ -254,12 +255,31 @@ def _debate(result: Result) -> dict[str, Any]:
     kind_of = kind_of_turns(result)
     kinds = ((turn, kind_of(turn)) for turn in result.transcript)
     turns = (
-        {name: turn.get(name) for name in _TURN if name in turn} | {"kind": kind}
+        {name: turn.get(name) for name in _TURN if name in turn} | {"kind": kind} | _evidence(turn)
         for turn, kind in kinds
     )
     names = ("error", "warnings", "score_by_round", "details")
     debate = {name: getattr(result, name) for name in names} | {"transcript": list(turns)}
     return {name: value for name, value in debate.items() if value}
+
+
+def _evidence(turn: Turn) -> dict[str, Any]:
+    """Return the results of a turn's tool calls with whether its reply cites them."""
+    cited = turn["citations"]["cited"] if "citations" in turn else []
+    pieces = [
+        {
+            "id": piece["id"],
+            "tool": piece["tool"],
+            "result": piece["result"][:_LONGEST_EVIDENCE],
+            "cited": piece["id"] in cited,
+        }
+        for piece in turn.get("evidence", ())
+    ]
+    return {"evidence": pieces} if pieces else {}
+
+
+_LONGEST_EVIDENCE = 1000
+"""The characters of a tool's result on the page."""
 
 
 def worth_reading(verdicts: NDArray[np.float64]) -> NDArray[np.intp]:

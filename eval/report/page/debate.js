@@ -141,8 +141,15 @@ function said(turn, before, sought) {
     { class: `turn${kind}` },
     make("p", { class: "speaks" }, make("b", {}, speaker(turn.agent)), chip(turn.value), moved(turn, before), model(turn)),
     turn.problem ? make("p", { class: "speaks" }, make("span", { class: "chip warn" }, "left out"), inLine(turn.problem)) : null,
+    ...(turn.evidence ?? []).map(evidence),
     prose(turn.content, sought),
   );
+}
+
+/** The result of a tool call, to be opened, and whether the reply cites it. */
+function evidence({ id, tool, result, cited }) {
+  const heading = `${id}, ${cited ? "cited" : "not cited"}: ${tool}`;
+  return make("details", { class: "more" }, make("summary", {}, inLine(heading)), prose(result, "", "pre", ""));
 }
 
 const model = (turn) => (turn.model ? make("span", { class: "model" }, inLine(turn.model)) : null);

@@ -10,7 +10,7 @@ import click
 import pytest
 from jurygraph import __version__
 from jurygraph.eval.cli.app import app
-from jurygraph.eval.cli.commands import COMMANDS
+from jurygraph.eval.cli.commands import COMMANDS, FIRST_OPTIONS, GUESSED
 from jurygraph.eval.cli.exit_codes import ExitCode
 from typer.main import get_command
 from typer.testing import CliRunner
@@ -153,6 +153,33 @@ def test_help_of_each_command_has_an_example_and_that_of_run_says_how_it_ends(
         *("Concurrency and limits", "Budget", "Output and cache"),
     ):
         assert words in printed
+
+
+def test_the_help_of_run_shows_first_what_people_need_first(tmp_path: Path) -> None:
+    shown = in_this_process("run", "--help", cwd=tmp_path, COLUMNS="120").stdout
+    panels = re.split(r"╭─ (.+?) ─+╮", shown)[1:]
+    listed = {
+        title: re.findall(r"^│ +(--[a-z-]+)", panel, re.MULTILINE)
+        for title, panel in zip(panels[::2], panels[1::2], strict=True)
+    }
+    assert next(title for title in listed if "ption" in title) == "Options"
+    assert {*listed["Options"]} == {*FIRST_OPTIONS["run"], "--help"}
+    assert "--columns" in listed["More options"]
+    named = [option for options in listed.values() for option in options]
+    assert len(named) == len({*named}) > 40
+
+
+@pytest.mark.parametrize("name", GUESSED)
+def test_a_command_that_people_guess_is_answered_with_those_they_may_mean(
+    tmp_path: Path, name: str
+) -> None:
+    assert name not in COMMANDS
+    done = in_this_process(name, "anything", cwd=tmp_path, COLUMNS="300")
+    assert done.returncode == 2
+    told = " ".join(done.stderr.split())
+    assert f"No such command '{name}'. Did you mean one of these?" in told
+    for command in GUESSED[name]:
+        assert f"{command} ({COMMANDS[command].summary.rstrip('.')})" in told
 
 
 def test_the_help_of_run_names_every_exit_code() -> None:

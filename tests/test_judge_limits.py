@@ -11,8 +11,9 @@ from jurygraph import Aspect, UsageError, create_async_judge, create_judge
 from jurygraph.eval.judges.judge_calls import JudgeUsage
 from jurygraph.eval.judges.judge_session import JudgeSession
 from jurygraph.graphs import calibrated
-from jurygraph.nodes.models.scripted_model import ScriptedModel
+from jurygraph.nodes.models.scripted_model import ScriptedModel, ScriptedToolModel
 from jurygraph.state import JudgeTimeoutError, LimitError, StoppedError
+from langchain_core.messages import AIMessage
 from langchain_core.outputs import ChatResult
 from langgraph.graph import MessagesState, StateGraph
 
@@ -156,6 +157,30 @@ def test_without_a_cache_each_judgement_has_its_own_replies() -> None:
     scores = iter(["Score: 2", "Score: 5"])
     judge = rating(max_calls=9, model=ScriptedModel(script=lambda *_: next(scores)))
     assert [judge(**TEXTS)["score"], judge(**TEXTS)["score"]] == [2, 5]
+
+
+def year_of(event: str) -> str:
+    """Return the year of an event."""
+    return f"{event}: 1932"
+
+
+def test_a_judge_with_tools_and_a_budget_runs_its_tools() -> None:
+    asked = {"name": "year_of", "args": {"event": "opening"}, "id": "1"}
+    lines = [
+        AIMessage("", tool_calls=[asked]),
+        "That is all.",
+        "It is dated wrongly [E1].\nScore: 2",
+    ]
+    judge = create_judge(
+        "single",
+        aspect="fluency",
+        model=ScriptedToolModel(script={"scorer": lines}),
+        structured="off",
+        juror_tools=[year_of],
+        max_calls=5,
+    )
+    assert judge(**TEXTS)["score"] == 2
+    assert judge.usage.calls == 3
 
 
 class Draft(MessagesState):

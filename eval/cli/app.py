@@ -24,7 +24,7 @@ from typer.main import get_command
 
 from ...state.errors import JurygraphError
 from ...state.redaction import redact, spelled_out
-from .commands import COMMANDS
+from .commands import COMMANDS, FIRST_OPTIONS, GUESSED, OTHER_OPTIONS
 from .exit_codes import ExitCode
 from .option_sets import takes_options
 from .runtime import Output
@@ -73,6 +73,19 @@ class _LoadedCommand(_PlainFlags, _PrintableErrors, TyperCommand):
     An option with one value refuses a second one; Click would replace the first value.
     """
 
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the parameters, with the headings under which the help shows the options."""
+        params = super().get_params(ctx)
+        first = FIRST_OPTIONS.get(str(self.name), ())
+        for param in params if first else ():
+            if param.param_type_name != "option" or param.name == "help":
+                continue
+            if not {*first}.isdisjoint(param.opts):
+                param.rich_help_panel = None
+            elif getattr(param, "rich_help_panel", None) is None:
+                param.rich_help_panel = OTHER_OPTIONS
+        return params
+
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the arguments of the command.
 
@@ -116,7 +129,14 @@ class _Commands(_PlainFlags, _PrintableErrors, TyperGroup):
         return TyperCommand(cmd_name, short_help=about.summary, rich_help_panel=about.panel)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Load the called command; return it with its arguments."""
+        """Load the called command; return it with its arguments.
+
+        Raises:
+            UsageError: an unknown command; the error names those that may be meant.
+        """
+        if meant := GUESSED.get(args[0]) if args else None:
+            known = "; ".join(f"{name} ({COMMANDS[name].summary.rstrip('.')})" for name in meant)
+            ctx.fail(f"No such command {args[0]!r}. Did you mean one of these? {known}.")
         with _printable_errors():
             name, _, rest = super().resolve_command(ctx, args)
         # In resilient parsing Click returns no name for an unknown command; otherwise it has

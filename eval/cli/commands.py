@@ -245,3 +245,26 @@ COMMANDS = {
     "journal": Command("Maintenance", "journal", journal, "runs/demo"),
 }
 """The commands, in the order of the help."""
+
+GUESSED = {
+    **dict.fromkeys(("evaluate", "eval", "judge", "score", "start"), ("run", "try")),
+    "compare": ("report", "versus", "run"),
+    "agreement": ("agree",),
+    **dict.fromkeys(("list", "ls"), ("protocols", "datasets")),
+    **dict.fromkeys(("view", "read"), ("show", "report")),
+    **dict.fromkeys(("new", "init", "create"), ("new-protocol",)),
+    **dict.fromkeys(("model", "models"), ("check-model",)),
+    "cache": ("journal",),
+}
+"""The names that people try, with the commands that they may mean."""
+
+FIRST_OPTIONS = {
+    "run": (
+        *("--data", "--model", "--aspect", "--role-model", "--set", "--limit", "--sample"),
+        *("--repeats", "--out", "--max-cost", "--concurrency", "--fail-under"),
+    )
+}
+"""The options that the help of a command shows first; without an entry, it shows all together."""
+
+OTHER_OPTIONS = "More options"
+"""The heading of the other options that have none of their own."""

@@ -16,7 +16,7 @@ import pytest
 from jurygraph.eval import Evaluation, evaluate
 from jurygraph.eval.report.result_tables import overview_table
 from jurygraph.eval.results.agreement import PreferenceAgreement, ScoreAgreement
-from jurygraph.eval.results.results import Key, Result, ResultsFile
+from jurygraph.eval.results.results import NO_KEYS, Key, Result, ResultsFile, digests_of
 from jurygraph.state import Aspect, DataError, UsageError
 from jurygraph.state.transcript import Turn, turn_without_model
 from rich.console import Console
@@ -211,6 +211,28 @@ def test_a_line_that_is_no_result_is_told_by_its_number(
     for read in (lambda: stored[1], lambda: list(stored)):
         with pytest.raises(DataError, match=r"results\.jsonl, line 2: score: "):
             read()
+
+
+def test_digests_stand_for_keys(tmp_path: Path) -> None:
+    filled(tmp_path, result("a"), result("b", "failed"), result("c"), result("a"))
+    digests = digests_of(map(key, "cbda"))
+    assert ResultsFile(tmp_path).ok_keys().count(digests) == 2
+    assert NO_KEYS.count(digests) == len(NO_KEYS) == 0
+    assert items(ResultsFile(tmp_path).finish(digests)) == ["c", "b", "a"]
+    # Nothing to rewrite.
+    before = (tmp_path / "results.jsonl").stat().st_ino
+    assert items(ResultsFile(tmp_path).finish(digests_of(map(key, "cba")))) == ["c", "b", "a"]
+    assert (tmp_path / "results.jsonl").stat().st_ino == before
+
+
+def test_a_key_is_read_without_the_long_fields(tmp_path: Path) -> None:
+    path = filled(tmp_path, result("a"), result("b")).path
+    # Not JSON any more, in a place that only the reader of the transcript reaches.
+    path.write_text(path.read_text().replace('"details":{}', '"details":{]', 1))
+    there = ResultsFile(tmp_path)
+    assert [key(item) in there.ok_keys() for item in "ab"] == [True, True]
+    with pytest.raises(DataError, match=r"results\.jsonl, line 1"):
+        list(there.read())
 
 
 def test_finishing_puts_lines_in_order(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from jurygraph.eval import evaluate
+from jurygraph.eval.run.plan.plan import Plan
 from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.state import DataError, UsageError
 
@@ -86,3 +87,22 @@ def test_never_more_calls_in_flight_than_allowed(tmp_path: Path, concurrency: in
 def test_options_that_cannot_be_are_refused(tmp_path: Path, options: Any, words: str) -> None:
     with pytest.raises(UsageError, match=words):
         evaluate("single", dataset(tmp_path, 1), **options)
+
+
+def test_a_run_with_nothing_left_to_judge_reads_its_data_once_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    again: dict[str, Any] = {"models": {"*": ScriptedModel(script=agreeable)}}
+    data = dataset(tmp_path)
+    first = evaluate("debate", data, out=tmp_path / "out", **again)
+    read = list[int]()
+    jobs = Plan.jobs
+
+    def counted(planned: Plan) -> Any:
+        read.append(1)
+        yield from jobs(planned)
+
+    monkeypatch.setattr(Plan, "jobs", counted)
+    second = evaluate("debate", data, out=tmp_path / "out", **again)
+    assert [*second.results] == [*first.results]
+    assert len(read) == 1

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-from array import array
 from bisect import bisect_left
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence, Sized
 from io import FileIO
@@ -35,6 +34,9 @@ FILE = "results.jsonl"
 
 Lines = NDArray[np.intp]
 """Line numbers, counted from 0."""
+
+Digests = NDArray[np.uint64]
+"""The digests of keys, in an order."""
 
 
 class Key(NamedTuple):
@@ -122,6 +124,8 @@ _ERROR = _FIELDS.index("error")
 _ORDER = (*_FIELDS[:_ERROR], *USAGE_FIELDS, "uncounted", *_FIELDS[_ERROR:])
 _COUNTED = tuple(name for name in _ORDER if name != "uncounted")
 _HEAD_LENGTH = _COUNTED.index("details")
+_LONG_FIELDS = b',"details":'
+"""The beginning of the long fields of a line."""
 
 
 class StoredResults(Sequence[Result]):
@@ -204,12 +208,34 @@ class StoredResults(Sequence[Result]):
         return file
 
 
+_PART = 65_536
+"""Digests that are looked up at once."""
+
+
+def digests_of(keys: Iterable[Key]) -> Digests:
+    """Return the digests of keys in their order, in 8 bytes each."""
+    return np.fromiter((digest(*key) for key in keys), dtype=np.uint64)
+
+
 class OkKeys(Container[Key], Sized):
     """The keys that have a verdict, as sorted digests of 8 bytes, because there may be millions."""
 
     def __init__(self, digests: NDArray[np.uint64]) -> None:
-        # Not a numpy array, in which a lookup of a single number takes ten times as long.
-        self._sorted = array("Q", np.sort(digests).tobytes())
+        # In a numpy array, a lookup of a single number takes ten times as long.
+        self._sorted = memoryview(np.sort(digests))
+
+    def count(self, digests: Digests) -> int:
+        """Return how many of these keys have a verdict."""
+        known = np.asarray(self._sorted)
+        if not len(known):
+            return 0
+        found = 0
+        # In parts, which need less memory than all places at once.
+        for start in range(0, len(digests), _PART):
+            part = digests[start : start + _PART]
+            places = np.searchsorted(known, part).clip(max=len(known) - 1)
+            found += int((known[places] == part).sum())
+        return found
 
     def __contains__(self, key: object) -> bool:
         wanted = digest(*cast("Key", key))
@@ -218,6 +244,10 @@ class OkKeys(Container[Key], Sized):
 
     def __len__(self) -> int:
         return len(self._sorted)
+
+
+NO_KEYS = OkKeys(np.empty(0, dtype=np.uint64))
+"""The keys of a run without results."""
 
 
 class NumberRows:
@@ -337,14 +367,17 @@ class ResultsFile:
             DataError: a line that is not a result; the message names file and line.
         """
         table = self._index().table()
-        latest = table[_latest(table["key"])]
-        return OkKeys(latest["key"][latest["ok"]])
+        latest = _latest(table["key"])
+        return OkKeys(table["key"][latest[table["ok"][latest]]])
 
-    def finish(self, keys: Iterable[Key]) -> StoredResults:
+    def finish(self, keys: Iterable[Key] | Digests) -> StoredResults:
         """Rewrite the file with one line per key, in the order of the keys, then other results.
 
         The new file replaces the old one at once, or not at all. Keys without a result are left
         out.
+
+        Args:
+            keys: the keys, or their digests.
 
         Returns:
             the results of the keys, in their order.
@@ -354,24 +387,35 @@ class ResultsFile:
         self.close()
         table = self._index().table()
         latest = _latest(table["key"])
-        digests = np.fromiter((digest(*key) for key in keys), dtype=np.uint64)
-        _, of_keys, of_latest = np.intersect1d(digests, table["key"][latest], return_indices=True)
-        wanted = latest[of_latest[np.argsort(of_keys)]]
-        # The others stay in order, because line numbers are unique.
-        lines = np.concatenate([wanted, np.setdiff1d(latest, wanted, assume_unique=True)])
-        size = self.path.stat().st_size if self.path.exists() else 0
-        # The sizes differ if there is a partial last line; such a file is always rewritten.
-        if size != self._end or not np.array_equal(lines, np.arange(len(table))):
+        digests = keys if isinstance(keys, np.ndarray) else digests_of(keys)
+        if (
+            not self._has_partial_line()
+            and len(latest) == len(table)
+            and np.array_equal(digests, table["key"])
+        ):
+            return self._stored(latest)
+        wanted = _places_of(digests, table["key"], latest)
+        # The others stay in order.
+        is_wanted = np.zeros(len(table), dtype=np.bool_)
+        is_wanted[wanted] = True
+        lines = np.concatenate([wanted, latest[~is_wanted[latest]]])
+        # A file with a partial last line is always rewritten.
+        if self._has_partial_line() or not np.array_equal(lines, np.arange(len(table))):
             rewritten = _line_index()
             end = 0
             with self.path.open("rb") as old, whole_file(self.path) as new:
-                for key, offset, ok in map(tuple, table[lines]):
-                    old.seek(offset)
-                    rewritten.add(key, end, ok)
-                    end += new.write(old.readline())
+                for start in range(0, len(lines), _PART):
+                    for key, offset, ok in map(tuple, table[lines[start : start + _PART]]):
+                        old.seek(offset)
+                        rewritten.add(key, end, ok)
+                        end += new.write(old.readline())
             self._lines = rewritten
             self._end = end
         return self._stored(np.arange(len(wanted)))
+
+    def _has_partial_line(self) -> bool:
+        """Return whether the file goes on after its complete lines."""
+        return self.path.exists() and self.path.stat().st_size != self._end
 
     def _index(self) -> NumberRows:
         if self._lines is None:
@@ -393,10 +437,26 @@ def _line_index() -> NumberRows:
 
 def _latest(keys: NDArray[np.uint64]) -> Lines:
     """Return the last line of each key, in order of the keys' first occurrence."""
+    # Most files have no key twice, and this takes a fraction of the memory.
+    in_order = np.sort(keys)
+    if not (in_order[1:] == in_order[:-1]).any():
+        return np.arange(len(keys))
     # `np.unique` only finds first occurrences; in the reversed array, these are the last ones.
     _, first = np.unique(keys, return_index=True)
     _, from_the_end = np.unique(keys[::-1], return_index=True)
     return (len(keys) - 1 - from_the_end)[np.argsort(first)]
+
+
+def _places_of(digests: Digests, keys: Digests, latest: Lines) -> Lines:
+    """Return the latest line of each digest that has one, in the order of the digests."""
+    lines = latest[np.argsort(keys[latest])]
+    known = keys[lines]
+    places = [lines[:0]]
+    for start in range(0, len(digests) if len(known) else 0, _PART):
+        part = digests[start : start + _PART]
+        found = np.searchsorted(known, part).clip(max=len(known) - 1)
+        places.append(lines[found[known[found] == part]])
+    return np.concatenate(places)
 
 
 def _whole_lines(path: Path) -> Iterator[tuple[int, bytes]]:
@@ -412,9 +472,11 @@ def _whole_lines(path: Path) -> Iterator[tuple[int, bytes]]:
 
 
 def _about(line: bytes, path: Path, offset: int, scales: Mapping[str, Any]) -> tuple[Key, bool]:
-    """Return the key of a line, and whether it has a verdict, without validating the whole line."""
+    """Return the key of a line, and whether it has a verdict, without decoding its long fields."""
+    # This cannot occur inside a JSON string, because quotes are escaped there.
+    end = line.find(_LONG_FIELDS) if line.endswith(b"}\n") else -1
     try:
-        row = orjson.loads(line)
+        row = orjson.loads(line[:end] + b"}" if end > 0 else line)
         key = Key(row["item"], row["aspect"], row["protocol"], row["repeat"])
         ok = row["status"] == "ok"
         scale = scales.get(key.aspect or "")
@@ -440,8 +502,7 @@ def _head(line: bytes, path: Path, offset: int) -> Mapping[str, Any]:
 
     A line in another order is parsed completely.
     """
-    # This cannot occur inside a JSON string, because quotes are escaped there.
-    end = line.find(b',"details":')
+    end = line.find(_LONG_FIELDS)
     try:
         head = orjson.loads(line[:end] + b"}") if end > 0 else {}
     except ValueError:

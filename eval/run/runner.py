@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Protocol
@@ -18,7 +18,7 @@ from ..datasets.items import Item
 from ..results.config import RunConfig
 from ..results.evaluation import Evaluation
 from ..results.folder import model_names
-from ..results.results import Key, Result
+from ..results.results import NO_KEYS, Digests, Key, Result, digests_of
 from ..results.run_folder import RunFolder, run_folder
 from .calls.call_pipeline import CallPipeline, LivePipeline, RunContext
 from .calls.judge_item import JudgeItem, judge_item
@@ -116,11 +116,18 @@ class Run:
         self.counts = context.counts
         self.stop = context.stop
         # Results that failed in an earlier start are not among them: those items are tried again.
-        self._judged_before = folder.results.ok_keys() if folder.results else frozenset[Key]()
+        self._judged_before = folder.results.ok_keys() if folder.results else NO_KEYS
         self._judged_now: set[Key] = set()
         self._has_several_passes = False
         self._in_memory: dict[Key, Result] = {}
-        resumed = sum(not self.is_open(job) for job in planned.jobs()) if self._judged_before else 0
+        # Reading the data takes most of the time of a start that finds little to judge, so the keys
+        # are noted for its end.
+        self._planned: Digests | None = None
+        resumed = 0
+        if self._judged_before:
+            self._planned = digests_of(key for key, *_ in planned.jobs())
+            resumed = self._judged_before.count(self._planned)
+        self._is_finished = resumed == len(planned)
         spent = folder.journal.totals()
         run = folder.manifest["run"]
         self.counts.take_up(len(planned), resumed, spent, run, planned.folder)
@@ -153,6 +160,8 @@ class Run:
 
     async def _judge_open_items(self, judge: JudgeItem, gate: PrefixGate | None) -> None:
         """Judge with as many workers as calls may be in flight; all take from one iterator."""
+        if self._is_finished:
+            return
         open_jobs = filter(self.is_open, self.plan.jobs())
 
         async def work(job: Job) -> None:
@@ -192,20 +201,21 @@ class Run:
 
     def evaluation(self) -> Evaluation:
         """Return the outcome of the run, with results in the order of the dataset."""
-        results = self._results(key for key, *_ in self.plan.jobs())
+        results = self._results()
         is_complete = self.counts.judged + self.counts.failed >= self.counts.wanted
         stopped = None if is_complete else self.stop.reason
         return Evaluation(
             results, self.folder.manifest, self.plan.folder, stopped, self.counts.given_up
         )
 
-    def _results(self, keys: Iterator[Key]) -> Sequence[Result]:
+    def _results(self) -> Sequence[Result]:
+        keys = (key for key, *_ in self.plan.jobs())
         if self.folder.results is None:
             return tuple(self._in_memory[key] for key in keys if key in self._in_memory)
         try:
             if not self.stop.is_asked:
                 self.folder.keep_rest()
-            return self.folder.results.finish(keys)
+            return self.folder.results.finish(keys if self._planned is None else self._planned)
         except OSError as error:
             # They stay in the order of judging; the next start restores the order of the dataset.
             self.stop.ask_for(error, self.folder.results.path)

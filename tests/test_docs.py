@@ -142,6 +142,20 @@ def test_what_a_page_links_to_and_names_is_there(page: Path) -> None:
     )
 
 
+def test_every_test_that_a_page_names_is_in_its_file() -> None:
+    named = [
+        (name, file)
+        for page in PAGES
+        for name, file in re.findall(
+            r"\[`(test_\w+)`\]\(\.\./(tests/\w+\.py)\)", page.read_text(encoding="utf-8")
+        )
+    ]
+    assert len(named) >= 10
+    assert [
+        name for name, file in named if f"def {name}(" not in (ROOT / file).read_text("utf-8")
+    ] == []
+
+
 def _leads_somewhere(page: Path, link: str) -> bool:
     if re.match(r"[a-z]+:", link):
         return True

@@ -110,12 +110,11 @@ def judged(folder: Path, sizes: list[int]) -> tuple[list[Measured], float, float
 
 def rows_of(stage: str, points: list[Measured], target: int) -> list[tuple[object, ...]]:
     """Return a row for CPU time and one for memory, with the prediction of the largest size."""
-    rows = []
-    for what, value in (
-        ("CPU s", lambda point: point.cpu_seconds),
-        ("peak MiB", lambda point: point.peak_mib),
+    rows: list[tuple[object, ...]] = []
+    for what, known in (
+        ("CPU s", [(point.size, point.cpu_seconds) for point in points]),
+        ("peak MiB", [(point.size, point.peak_mib) for point in points]),
     ):
-        known = [(point.size, value(point)) for point in points]
         lines = [Line.through(*pair) for pair in pairwise(known)]
         last = lines[-1]
         off = ""

@@ -217,7 +217,7 @@ def test_results_are_log_records_if_the_process_has_a_provider_of_logs(
     from opentelemetry.sdk._logs import LoggerProvider
     from opentelemetry.sdk._logs.export import InMemoryLogRecordExporter, SimpleLogRecordProcessor
 
-    kept = InMemoryLogRecordExporter()
+    kept = InMemoryLogRecordExporter()  # type: ignore[no-untyped-call]
     logs = LoggerProvider(shutdown_on_exit=False)
     logs.add_log_record_processor(SimpleLogRecordProcessor(kept))
     monkeypatch.setattr(_logs, "get_logger_provider", lambda: logs)

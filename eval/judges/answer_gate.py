@@ -115,6 +115,10 @@ class AnswerGate(TakesGateOptions, AgentMiddleware[GateState, Any, Any]):
         judge: a protocol's name or graph, compiled or not, or a judge from ``create_judge`` with an
             aspect. It needs a model; ``model="offline"`` asks for the judge without one.
         aspect: the aspect on which answers are rated; a judge from ``create_judge`` has its own.
+        **options: settings of the protocol and other options of ``create_judge``, such as
+            ``model``, ``n=2``, ``max_calls`` or ``timeout``, and those below.
+
+    Keyword Args:
         until: the lowest score that is good enough, on the aspect's scale. Default: 4.
         tries: the maximum number of answers, for ``on_reject="retry"``. Default: 3.
         on_reject: what becomes of an answer that scores too low. ``retry`` (default): the agent
@@ -125,8 +129,6 @@ class AnswerGate(TakesGateOptions, AgentMiddleware[GateState, Any, Any]):
         on_error: ``raise`` (default) the error of a judge that fails or reaches a limit, or
             ``pass`` the answer; ``judged`` then contains the error.
         replacement: the text instead of a rejected answer, or a function of the rejected ``Try``.
-        **options: settings of the protocol and other options of ``create_judge``, such as
-            ``model``, ``n=2``, ``max_calls`` or ``timeout``.
 
     Raises:
         UsageError: an unknown judge, aspect or option, a judge without a model, a judge that does

@@ -72,7 +72,7 @@ from ..state.transcript import Score
 from ..state.verdict import StopReason, Verdict
 from .engine.base import FanOut, ProtocolGraph, each
 from .engine.options import Bound, ChatEvalOptions
-from .engine.panel import Panel
+from .engine.panel_rules import PanelRules
 from .wrappers.calibrated import weigh_orders
 
 
@@ -269,7 +269,7 @@ def build(
     graph.begin(roles_of_referees)
     graph.agent("planner", casting, then="next_speakers")
     graph.agent("next_speakers", next_speakers)
-    panel = Panel[ChatEvalSettings](
+    panel = PanelRules[ChatEvalSettings](
         quorum=lambda settings: settings.quorum,
         members=referees,
         voting_round=final_turn,

@@ -60,7 +60,7 @@ from ..state.transcript import Score
 from ..state.verdict import StopReason
 from .engine.base import ProtocolGraph, each
 from .engine.options import Bound, MoreOptions
-from .engine.panel import Panel
+from .engine.panel_rules import PanelRules
 
 
 def calls(settings: MoreSettings, _kind: TaskKind, _can: Can) -> CallsByRole:
@@ -213,7 +213,7 @@ def build(
     graph = ProtocolGraph(protocol, MoreSettings, settings, models, fields, scores_by_round)
     graph.begin(then="teams")
     graph.agent("teams", teams)
-    panel = Panel[MoreSettings](
+    panel = PanelRules[MoreSettings](
         quorum=lambda settings: settings.quorum, members=advocates, side_of=side_of_agent
     )
     graph.agents("advocate", advocate_of_team, then="teams", quorum=panel)

@@ -42,4 +42,4 @@ from ..state.tasks import TaskKind as TaskKind
 from ..state.verdict import StopReason as StopReason
 from .engine.base import ProtocolGraph as ProtocolGraph
 from .engine.base import each as each
-from .engine.panel import Panel as Panel
+from .engine.panel_rules import PanelRules as PanelRules

@@ -72,7 +72,7 @@ from ..state.verdict import StopReason, winner_of
 from ..state.verdict_warnings import NO_QUORUM
 from .engine.base import FanOut, ProtocolGraph, each
 from .engine.options import Bound, SamreOptions
-from .engine.panel import Panel
+from .engine.panel_rules import PanelRules
 
 
 def calls(settings: SamreSettings, _kind: TaskKind, _can: Can) -> CallsByRole:
@@ -382,7 +382,7 @@ def build(
     graph.agent("summarizer", summarizer)
     graph.agent("mean_scores", mean_scores)
     # Without the quorum, the mean scores decide.
-    jury = Panel[SamreSettings](lambda settings: settings.quorum, is_required=False)
+    jury = PanelRules[SamreSettings](lambda settings: settings.quorum, is_required=False)
     graph.agents("juror", juror, quorum=jury)
     graph.agent("next_juror", next_juror)
     graph.end(stop_reason, decide)

@@ -222,7 +222,7 @@ class OkKeys(Container[Key], Sized):
 
     def __init__(self, digests: NDArray[np.uint64]) -> None:
         # In a numpy array, a lookup of a single number takes ten times as long.
-        self._sorted = memoryview(np.sort(digests))
+        self._sorted = np.sort(digests).data
 
     def count(self, digests: Digests) -> int:
         """Return how many of these keys have a verdict."""

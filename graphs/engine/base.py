@@ -66,7 +66,7 @@ from ._langgraph import (
 )
 from .judge_graph import JudgeGraphBuilder, SideBySide, context_of_run, labels_of
 from .nested import JudgeSlot, nested_judge_node
-from .panel import Names, Panel
+from .panel_rules import Names, PanelRules
 from .registry import AnyGraph
 
 SIDE_BY_SIDE = 64
@@ -148,7 +148,7 @@ class ProtocolGraph(JudgeGraphBuilder, Generic[SettingsT]):
         self.bound_judge: BoundJudge[SettingsT] = BoundJudge(protocol, bound, own, replacements)
         self._counts_itself = scores is not None
         self._scores = scores or scores_of_roles(protocol.role_kinds)
-        self._panels: dict[str, Panel[SettingsT]] = {}
+        self._panels: dict[str, PanelRules[SettingsT]] = {}
         self._asked: dict[str, list[Names]] = {}
 
     def agent(self, name: str, body: Agent[SettingsT], then: str | None = None) -> None:
@@ -193,7 +193,7 @@ class ProtocolGraph(JudgeGraphBuilder, Generic[SettingsT]):
         name: str,
         body: Agent[SettingsT],
         then: str | None = None,
-        quorum: Quorum | Callable[[SettingsT], Quorum] | Panel[SettingsT] | None = None,
+        quorum: Quorum | Callable[[SettingsT], Quorum] | PanelRules[SettingsT] | None = None,
     ) -> None:
         """Add a node for agents that are asked side by side; ``state["agent"]`` is each one's name.
 
@@ -218,12 +218,12 @@ class ProtocolGraph(JudgeGraphBuilder, Generic[SettingsT]):
             body: asks one agent.
             then: the next node.
             quorum: ``majority``, ``all``, a number, or a function that returns one of them from the
-                settings; a ``Panel`` has further rules, for example for a discussion of several
+                settings; a ``PanelRules`` has further rules, for example for a discussion of several
                 rounds. With ``all``, the first failure is raised, and a resumed graph asks that
                 member again. The members are the agents that ``route`` sends, counted once even if
                 they are asked in both orders of the answers.
         """
-        panel = quorum if isinstance(quorum, Panel) or quorum is None else Panel(quorum)
+        panel = quorum if isinstance(quorum, PanelRules) or quorum is None else PanelRules(quorum)
         if panel is not None:
             self._panels[name] = panel
 
@@ -352,7 +352,7 @@ class ProtocolGraph(JudgeGraphBuilder, Generic[SettingsT]):
         body: Agent[SettingsT],
         agents: Names,
         details: Details | None = None,
-        quorum: Quorum | Callable[[SettingsT], Quorum] | Panel[SettingsT] | None = None,
+        quorum: Quorum | Callable[[SettingsT], Quorum] | PanelRules[SettingsT] | None = None,
         **ending: Unpack[Ending],
     ) -> None:
         """Wire a protocol of one role, whose agents are asked once in every order of the answers.

@@ -16,7 +16,7 @@ Names = Callable[[JudgeState, Any], Sequence[str]]
 
 
 @dataclass(frozen=True)
-class Panel(Generic[SettingsT]):
+class PanelRules(Generic[SettingsT]):
     """The rules of agents of whom some may fail; ``ProtocolGraph.agents`` takes it as ``quorum``.
 
     Attributes:

@@ -370,7 +370,8 @@ def untitled(event: str) -> str:
         ("json:no_such_tool", "the module json has no 'no_such_tool'"),
         ("json:JSONDecoder", "json:JSONDecoder is no tool"),
     ],
-    ids=str,
+    # A function's own name would be its address, which differs between the processes of a test run.
+    ids=["number", "untitled", "injected", "twice", "name", "module", "attribute", "class"],
 )
 def test_what_is_no_tool_is_refused_by_name(given: Any, words: str) -> None:
     with pytest.raises((UsageError, InputError), match=words.replace(".", r"\.")):
@@ -412,7 +413,7 @@ def test_a_model_without_tools_is_refused_before_any_call() -> None:
         ),
         ({"juror_tools": [year_of], "tool_rounds": 0}, "tool_rounds"),
     ],
-    ids=str,
+    ids=["rounds", "timeout", "bare texts", "no rounds"],
 )
 def test_settings_that_cannot_be(settings: dict[str, Any], words: str) -> None:
     with pytest.raises(InputError, match=words):

@@ -1,6 +1,7 @@
 """Asks a human for a verdict while a graph runs, and makes a turn of the answer.
 
-``human_answers.py`` reads the answer.
+``human_requests.py`` makes the form for chat clients and reads their decisions, and
+``human_answers.py`` reads the answer itself.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from ..state.graph_state import JudgeState
 from ..state.settings import DebateSettings
 from ..state.tasks import parse_task
 from ..state.transcript import Score, Turn, turn_without_model
-from .human_answers import HumanAnswer, read_answer, wanted
+from .human_answers import HumanAnswer, wanted
+from .human_requests import read_reply, request_of
 from .replies import ReplyError
 from .runtime.agent_runtime import AgentRuntime, marked_by_wrappers
 from .runtime.debate_prompts import turns_without_messages
@@ -24,7 +26,7 @@ from .runtime.prompt_context import score_schema
 async def human(state: JudgeState, runtime: AgentRuntime[DebateSettings]) -> dict[str, Any]:
     """Pause an unresolved debate until the graph is resumed with ``Command(resume=...)``.
 
-    ``read_answer`` reads the answer. If the answer is unreadable or off the scale, the graph pauses
+    ``read_reply`` reads the answer. If the answer is unreadable or off the scale, the graph pauses
     again.
     """
     answer = ask_person(
@@ -66,9 +68,9 @@ def ask_person(
         # LangGraph runs the node from its start at each resumption, and ``interrupt`` returns the
         # answers so far, one after the other. The loop skips the unreadable ones again, so nothing
         # before it may have a side effect.
-        reply = interrupt(question)
+        reply = interrupt({**question, **request_of(question)})
         try:
-            return read_answer(reply, task)
+            return read_reply(reply, task)
         except ReplyError as error:
             question = {**question, "problem": error.problem}
 

@@ -3,7 +3,8 @@
 An answer is a number, a text or an object. The object may contain a reason and a name. All parts of
 the package that ask a human use this module: a debate that pauses, the wrapper ``review``, the
 dialogue in the terminal and the queue file. It needs no graph, because a finished run is reviewed
-and exported without one.
+and exported without one. ``human_requests.py`` reads the decisions of chat clients, which contain
+such an answer.
 """
 
 from __future__ import annotations

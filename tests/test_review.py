@@ -17,13 +17,17 @@ from jurygraph.graphs import (
     single,
 )
 from jurygraph.graphs.engine.registry import find_protocol
+from jurygraph.nodes import human
 from jurygraph.nodes.human_answers import HumanAnswer, read_answer
+from jurygraph.nodes.human_requests import read_reply
 from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.state import CompareTask, InputError, ReplyError, ScoreTask, UsageError, Verdict
 from jurygraph.state.review_rules import Rule, reasons
+from langchain.agents.middleware.human_in_the_loop import HITLRequest
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.pregel.remote import RemoteGraph
 from langgraph.types import Command
+from pydantic import TypeAdapter
 
 from .sample_data import COMPARE_TASK as COMPARE
 from .sample_data import SCORE_TASK as SCORE
@@ -214,6 +218,143 @@ def test_by_name() -> None:
         protocol.build(of="single").compile().invoke(
             {"task": COMPARE}, context={"when": "unresolved"}
         )
+
+
+# -- chat clients
+def edited(**fields: str) -> dict[str, Any]:
+    """A decision of agent-chat-ui, whose fields are all texts."""
+    args = {"answer": "let it stand", "reason": "", "name": "", **fields}
+    return {"type": "edit", "edited_action": {"name": "verdict", "args": args}}
+
+
+def test_a_pause_has_the_form_of_langchain() -> None:
+    task = {**SCORE, "candidate": "![](http://example.org/seen) ````", "source": "It opened."}
+    _, [pause] = paused(review(debate.build(models={"*": says(5, objections=9)}, n=1)), task)
+    request = {key: pause.value[key] for key in HITLRequest.__annotations__}
+    TypeAdapter(HITLRequest).validate_python(request)
+    [action] = request["action_requests"]
+    [config] = request["review_configs"]
+    assert action["name"] == config["action_name"]
+    assert config["allowed_decisions"] == ["approve", "edit", "respond"]
+    # The middleware names the fields ``args``, but Agent Inbox reads ``arguments``.
+    assert (
+        action["args"]
+        == action["arguments"]
+        == {
+            "answer": "let it stand",
+            "reason": "",
+            "name": "",
+        }
+    )
+    told = action["description"]
+    assert told.startswith(pause.value["question"])
+    assert pause.value["why"][0] in told
+    assert "**scorer, round 1**" in told and "**The judge's verdict:** 5" in told
+    # A text loads no image in a client that shows Markdown.
+    assert f"`````text\n{task['candidate']}\n`````" in told
+
+
+@pytest.mark.parametrize("judge", ["review", "on_unresolved"])
+@pytest.mark.parametrize(
+    ("reply", "score", "content", "name"),
+    [
+        ({"decisions": [{"type": "approve"}]}, 5, "Let it stand.", None),
+        (
+            {"decisions": [edited(answer="2", reason="No.", name="Ann")]},
+            2,
+            "No.",
+            "Ann",
+        ),
+        ({"decisions": [edited(reason="It is fine.")]}, 5, "Let it stand: It is fine.", None),
+        (
+            {"decisions": [{"type": "respond", "message": "3: too kind"}]},
+            3,
+            "too kind",
+            None,
+        ),
+        ([{"type": "accept", "args": None}], 5, "Let it stand.", None),
+        (
+            [{"type": "accept", "args": {"action": "verdict", "args": {"answer": "let it stand"}}}],
+            5,
+            "Let it stand.",
+            None,
+        ),
+        (
+            [
+                {
+                    "type": "edit",
+                    "args": {"action": "verdict", "args": {"answer": "1", "name": "Bo"}},
+                }
+            ],
+            1,
+            "1",
+            "Bo",
+        ),
+        ([{"type": "response", "args": "4: fine"}], 4, "fine", None),
+    ],
+    ids=[
+        "approve",
+        "edit",
+        "edit without a score",
+        "respond",
+        "inbox accept",
+        "inbox accept with fields",
+        "inbox edit",
+        "inbox response",
+    ],
+)
+def test_a_decision_of_a_chat_client_gives_a_verdict(
+    judge: str, reply: Any, score: float, content: str, name: str | None
+) -> None:
+    settings = {"on_unresolved": "human"} if judge == "on_unresolved" else {}
+    inner = debate.build(models={"*": says(5, objections=9)}, n=1, **settings)
+    graph, [pause] = paused(inner if settings else review(inner), SCORE)
+    assert pause.value["action_requests"]
+    verdict, transcript = resumed(graph, reply)
+    assert (verdict.score, verdict.stop_reason) == (score, "human")
+    assert (transcript[-1]["content"], transcript[-1].get("name")) == (content, name)
+
+
+@pytest.mark.parametrize("reply", [3, {"decisions": [edited(answer="3")]}], ids=["plain", "edit"])
+def test_a_thread_that_paused_without_the_form_is_answered(
+    reply: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as earlier:
+        earlier.setattr(human, "request_of", lambda _question: {})
+        judge = review(debate.build(models={"*": says(5, objections=9)}, n=1))
+        graph, [pause] = paused(judge, SCORE)
+    assert "action_requests" not in pause.value
+    verdict, _ = resumed(graph, reply)
+    assert verdict.score == 3
+
+
+def test_a_decision_that_cannot_be_read_is_asked_again_with_the_problem() -> None:
+    graph, _ = paused(review(debate.build(models={"*": says(5, objections=9)}, n=1)), SCORE)
+    reply = {"decisions": [edited(answer="9")]}
+    [again] = graph.invoke(Command(resume=reply), THREAD)["__interrupt__"]
+    assert "off the scale 1 to 5" in again.value["problem"]
+    assert again.value["problem"] in again.value["action_requests"][0]["description"]
+    verdict, _ = resumed(graph, {"decisions": [edited(answer="2")]})
+    assert verdict.score == 2
+
+
+@pytest.mark.parametrize(("reply", "problem"), [
+    ({"decisions": []}, "One decision is needed"), ({"decisions": "approve"}, "One decision is needed"),
+    ({"decisions": [{"type": "approve"}] * 2}, "One decision is needed"),
+    ({"decisions": [{"type": "approve"}], "score": 3}, "also 'score'"),
+    ({"decisions": [{"type": "approve", "message": "3"}]}, "does not take 'message'"),
+    ({"decisions": [{"type": "reject", "message": "No."}]}, "not 'reject'"),
+    ({"decisions": [{"type": "respond"}]}, "not an answer"),
+    ({"decisions": [{"type": "edit", "edited_action": {"name": "verdict"}}]}, "args"),
+    ({"decisions": [{"type": "edit", "edited_action": {"name": "delete", "args": {"answer": "2"}}}]}, "verdict"),
+    ({"decisions": [edited(score="3")]}, "only one counts"), ({"decisions": [edited(mark="3")]}, "no 'mark'"),
+    ([{"type": "ignore", "args": None}], "not 'ignore'"), ([{"type": "accept"}] * 2, "One decision is needed"),
+    ([{"type": "edit", "args": "3"}], "args"), ([{"score": 3}], "not None"),
+])  # fmt: skip
+def test_a_decision_is_not_guessed(reply: Any, problem: str) -> None:
+    with pytest.raises(ReplyError) as caught:
+        read_reply(reply, ScoreTask.model_validate(SCORE))
+    assert problem in caught.value.problem
 
 
 # -- the rules

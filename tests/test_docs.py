@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -119,6 +120,23 @@ def test_python_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.Monke
     for block in blocks(page):
         if block.language == "python":
             run(block, namespace)
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/index.md"])
+def test_the_shown_output_is_what_a_block_prints(
+    page: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shown = 0
+    namespace: dict[str, Any] = {"__name__": "__main__"}
+    for block, following in pairwise(blocks(ROOT / page)):
+        if block.language != "python":
+            continue
+        run(block, namespace)
+        printed = capsys.readouterr().out
+        if following.language == "text":
+            assert printed.split() == following.text.split()
+            shown += 1
+    assert shown == 2
 
 
 def run(block: Block, namespace: dict[str, Any]) -> None:

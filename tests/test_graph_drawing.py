@@ -186,6 +186,10 @@ def test_studio_loads_the_compiled_graph_and_says_what_it_does(name: str) -> Non
     assert graph.name == name
     assert graph.checkpointer is None, "Studio brings its own"
     assert SPECS[name]["description"] == protocols()[name].protocol.about
+    # The file in the repository equals what ``jurygraph studio --config`` writes.
+    assert {key: STUDIO[key] for key in ("graphs", "http")} == {
+        key: configuration([])[key] for key in ("graphs", "http")
+    }
     assert sorted(SPECS) == NAMES
 
 

@@ -31,6 +31,10 @@ the server.
 """
 
 
+HTTP_APP = "jurygraph.adapters.langgraph_server:app"
+"""The server's HTTP app, which shortens the results of MCP tools."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class ServerOptions:
     """The settings of the server."""
@@ -142,5 +146,6 @@ def configuration(own: Sequence[str], env: Path | None = None) -> dict[str, Any]
         # Find the user's modules in the current folder, like Python.
         "dependencies": [str(Path.cwd())],
         "graphs": served,
+        "http": {"app": HTTP_APP},
         **({"env": str(variables.resolve())} if variables.is_file() else {}),
     }

@@ -116,6 +116,27 @@ class Verdict(BaseModel, Usage):
         return verdict
 
 
+def outcome_in_words(verdict: Mapping[str, Any], aspect: Aspect | None) -> str:
+    """Return a verdict's outcome as a sentence: the score on its scale, or the winner.
+
+    Args:
+        verdict: the verdict as plain JSON.
+        aspect: the aspect of a score task; None for a comparison.
+
+    >>> outcome_in_words({"winner": "tie", "scores": None}, None)
+    'The answers are equally good (scores: ? and ?).'
+    """
+    if verdict.get("stop_reason") == "abstained":
+        return "No verdict: the judge abstained."
+    if aspect is not None:
+        scale = f"from {aspect.low:g} to {aspect.high:g}"
+        return f"{aspect.name}: {verdict['score']:g} on a scale {scale}."
+    first, second = verdict["scores"] or ("?", "?")
+    winner = verdict["winner"]
+    better = "The answers are equally good" if winner == "tie" else f"Answer {winner} is better"
+    return f"{better} (scores: {first} and {second})."
+
+
 def winner_of(scores: Iterable[float]) -> Winner:
     """Return the answer with the higher score; equal scores are a tie.
 

@@ -479,6 +479,71 @@ async def test_a_protocol_is_a_tool_for_mcp_clients(url: str) -> None:
         assert wrong.is_error and "task.candidate" in wrong.content[0].text
 
 
+PREFER = (
+    f"Question: {COMPARISON['question']}\n"
+    f"Answer 1: {COMPARISON['answer_1']}\nAnswer 2: {COMPARISON['answer_2']}"
+)
+"""A comparison as a chat message."""
+
+
+def test_a_chat_streams_turns_as_messages_and_takes_a_persons_decision(
+    client: SyncLangGraphClient,
+) -> None:
+    thread = client.threads.create()["thread_id"]
+    given: Any = {"messages": [{"role": "user", "content": PREFER, "id": "asked"}]}
+    heard: list[str] = []
+    for part in client.runs.stream(
+        thread, "chat", input=given, context={"inner": HUMAN}, stream_mode="messages-tuple"
+    ):
+        if part.event == "messages":
+            heard.append(part.data[0]["id"])
+    assert heard == [
+        *("asked/commander:1", "asked/scorer:1", "asked/commander:2", "asked/critic:1"),
+        *("asked/commander:3", "asked/scorer:2"),
+    ]
+    [task] = client.threads.get_state(thread)["tasks"]
+    [request] = task["interrupts"][0]["value"]["action_requests"]
+    edit = {"name": request["name"], "args": {**request["args"], "answer": "tie", "name": "Ann"}}
+    resume = {"decisions": [{"type": "edit", "edited_action": edit}]}
+    result = ended(client, thread, "chat", command={"resume": resume})
+    assert (result["verdict"]["winner"], result["verdict"]["stop_reason"]) == ("tie", "human")
+    ids = [message["id"] for message in result["messages"]]
+    assert ids == ["asked", *heard, "asked/human:1", "asked/verdict"]
+    said = result["messages"][-1]
+    assert (said["name"], said["content"][:28]) == ("verdict", "The answers are equally good")
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [(PREFER, "Answer 1 is better"), ("Which is better?", "Nothing was judged")],
+    ids=["task", "unreadable"],
+)
+def test_a2a_clients_get_the_verdict_in_words(
+    client: SyncLangGraphClient, url: str, text: str, told: str
+) -> None:
+    (assistant,) = client.assistants.search(graph_id="chat")
+    parts = [{"kind": "text", "text": text}]
+    message = {"role": "user", "messageId": "1", "parts": parts}
+    request = {"jsonrpc": "2.0", "id": 1, "method": "message/send", "params": {"message": message}}
+    answer = httpx.post(
+        f"{url}/a2a/{assistant['assistant_id']}",
+        json=request,
+        timeout=HANG_GUARD,
+        trust_env=False,
+    ).json()
+    [artifact] = answer["result"]["artifacts"]
+    assert artifact["parts"][0]["text"].startswith(told)
+
+
+async def test_a_chat_is_a_tool_that_takes_text(url: str) -> None:
+    client = pytest.importorskip("mcp.client")
+    async with client.Client(f"{url}/mcp") as opened:
+        told = await opened.call_tool("chat", {"messages": PREFER})
+        assert json.loads(told.content[0].text)["winner"] == "1"
+        unread = await opened.call_tool("chat", {"messages": "Which is better?"})
+        assert "Nothing was judged" in unread.content[0].text
+
+
 MINE = """
 from jurygraph.graphs import single
 

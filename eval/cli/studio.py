@@ -19,6 +19,7 @@ import typer
 
 from ...graphs.engine.given_graphs import named
 from ...graphs.engine.registry import is_reference, protocols
+from ...graphs.wrappers import chat
 from ...state.errors import UsageError
 from .option_sets import argument, flag, option
 from .runtime import console
@@ -113,7 +114,8 @@ def configuration(own: Sequence[str], env: Path | None = None) -> dict[str, Any]
     Raises:
         UsageError: a graph that does not exist, or a name that is taken.
     """
-    served: dict[str, Any] = {
+    served: dict[str, Any] = {"chat": {"path": f"{chat.__name__}:graph", "description": chat.ABOUT}}
+    served |= {
         name: {"path": f"{module.__name__}:graph", "description": module.protocol.about}
         for name, module in protocols().items()
     }

@@ -24,6 +24,7 @@ from ...state.errors import ReplyError, UsageError
 from ...state.graph_state import Outcome
 from ...state.media import Media
 from ...state.tasks import CompareTask, Rubric, ScoreTask
+from ...state.verdict import outcome_in_words
 from .judge_inputs import TaskMaker
 
 LONGEST_EXPLANATION = 1000
@@ -101,14 +102,7 @@ def in_words(verdict: Mapping[str, Any], tasks: TaskMaker) -> str:
     """Describe a verdict in a few lines: the score on its scale or the winner, then the reason."""
     why = str(verdict.get("explanation", ""))
     why = why if len(why) <= LONGEST_EXPLANATION else f"{why[:LONGEST_EXPLANATION].rstrip()} ..."
-    if (aspect := tasks.aspect) is not None:
-        head = f"{aspect.name}: {verdict['score']:g} on a scale from {aspect.low:g} to {aspect.high:g}."
-    else:
-        first, second = verdict["scores"] or ("?", "?")
-        winner = verdict["winner"]
-        better = "The answers are equally good" if winner == "tie" else f"Answer {winner} is better"
-        head = f"{better} (scores: {first} and {second})."
-    return f"{head}\n\n{why}".strip()
+    return f"{outcome_in_words(verdict, tasks.aspect)}\n\n{why}".strip()
 
 
 class JudgeAgentOutput(MessagesState):

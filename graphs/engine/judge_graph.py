@@ -471,10 +471,13 @@ def heard_by(hear: Publish) -> AbstractContextManager[None]:
 
 
 @contextmanager
-def forwarded(mark: Callable[[Turn], Turn], once: bool = False) -> Iterator[None]:
+def forwarded(
+    mark: Callable[[Turn], Turn], once: bool = False, hear: Publish | None = None
+) -> Iterator[None]:
     """Mark the turns of a judge that runs in this block, and stream them from this node's graph.
 
     With ``once``, turns that LangGraph already streams as the judge's are not streamed again.
+    ``hear`` receives each streamed event too.
     """
     runtime: Runtime[Any] | None = get_runtime()
     if runtime is None:  # a node that is invoked alone has no stream
@@ -482,7 +485,7 @@ def forwarded(mark: Callable[[Turn], Turn], once: bool = False) -> Iterator[None
         return
     here = get_config()
     are_streamed = once and STREAM_OF_SUBGRAPHS in here["configurable"]
-    hearing = (heard_beside.get(), None if are_streamed else runtime.stream_writer)
+    hearing = (heard_beside.get(), None if are_streamed else runtime.stream_writer, hear)
 
     def from_here(event: Any) -> None:
         # LangGraph attributes an event to the current config, which is the nested judge's config

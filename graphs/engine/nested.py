@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from types import ModuleType
 from typing import Any
 
@@ -90,13 +91,15 @@ class JudgeSlot:
         return None, None
 
 
-def nested_judge_node(
+def nested_judge_node(  # noqa: PLR0913
     slot: JudgeSlot,
     before: Callable[[Any], Any],
     after: Callable[[Any, Any], Any],
     metadata: Callable[[Any, Mapping[str, Any]], dict[str, Any]] | None = None,
     mark: Callable[[Any, Turn], Turn] = lambda _state, turn: turn,
+    *,
     once: bool = False,
+    hear: Callable[[Any, Any], None] | None = None,
 ) -> RunnableLambda[Any, Any]:
     """Return a node (or a step of one) that runs a judge's graph, sync or async, as a sub-graph.
 
@@ -108,6 +111,7 @@ def nested_judge_node(
             marks.
         mark: returns the turn to stream, from the state and the turn that the judge streams.
         once: do not stream turns that are already streamed as the judge's (``subgraphs=True``).
+        hear: receives the state and each event with a turn that the judge streams.
     """
     # LangGraph finds the sub-graph because both functions below refer to this variable.
     graph = slot.graph
@@ -126,7 +130,8 @@ def nested_judge_node(
         if not isinstance(chosen, RemoteJudge):
             arguments["context"] = context
         given = before(state)
-        marked = forwarded(lambda turn: mark(state, turn), once)
+        heard = partial(hear, state) if hear else None
+        marked = forwarded(lambda turn: mark(state, turn), once, heard)
         with marked, rubric_of_user(slot.rubric), slot.judging() as concluded:
             yield chosen, given, arguments, concluded
 

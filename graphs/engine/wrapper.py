@@ -323,6 +323,7 @@ class Wrapper(StepGraph, Generic[WrapperSettingsT]):
         state: type[GraphState],
         judges: Judges[WrapperSettingsT],
         input_schema: type[Any] | None = None,
+        output_schema: type[Any] = JudgeOutput,
     ) -> None:
         shared = [
             k for k in EXAMPLES if all(k in kinds_of(slot.graph) for slot in judges.slots.values())
@@ -331,7 +332,7 @@ class Wrapper(StepGraph, Generic[WrapperSettingsT]):
             state,
             context_schema=judges.context_schema,
             input_schema=input_schema or input_schema_of(shared),
-            output_schema=JudgeOutput,
+            output_schema=output_schema,
         )
         self.judges = judges
         if isinstance(judges, NestedJudges):
@@ -341,13 +342,26 @@ class Wrapper(StepGraph, Generic[WrapperSettingsT]):
             self.parameters = judges.bound.model_dump(mode="json", exclude=others)
 
         def prepare(given: Mapping[str, Any]) -> dict[str, Any]:
-            task = parse_task(given.get("task"))
-            check_size("characters", task)
-            check_media(task.media)
-            self.check(task)
-            return {**emptied(state), "task": task.model_dump(mode="json")}
+            return {**emptied(state), **self.prepared(given)}
 
         self.begin(prepare)
+
+    def prepared(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the update of the first node, which clears the rest of the state.
+
+        Raises:
+            InputError: an invalid task.
+            UsageError: a task that this run's settings do not take.
+        """
+        return {"task": self.checked(given.get("task")).model_dump(mode="json")}
+
+    def checked(self, value: Any) -> ScoreTask | CompareTask:
+        """Return a value as a task that this run takes; errors as for ``prepared``."""
+        task = parse_task(value)
+        check_size("characters", task)
+        check_media(task.media)
+        self.check(task)
+        return task
 
     def settings(self) -> WrapperSettingsT:
         """Return the settings of the run."""

@@ -128,6 +128,10 @@ class CalibratedSettings(WrapperSettings):
     """Settings of the protocol inside (on a command line: `inner.n=2`)."""
 
 
+class ChatSettings(CalibratedSettings):
+    """Settings of one protocol that is asked in a chat."""
+
+
 class RepeatedSettings(CalibratedSettings):
     """Settings of several independent runs of one protocol."""
 

@@ -306,7 +306,7 @@ def test_a_pause_has_the_form_of_langchain() -> None:
 def test_a_decision_of_a_chat_client_gives_a_verdict(
     judge: str, reply: Any, score: float, content: str, name: str | None
 ) -> None:
-    settings = {"on_unresolved": "human"} if judge == "on_unresolved" else {}
+    settings: dict[str, Any] = {"on_unresolved": "human"} if judge == "on_unresolved" else {}
     inner = debate.build(models={"*": says(5, objections=9)}, n=1, **settings)
     graph, [pause] = paused(inner if settings else review(inner), SCORE)
     assert pause.value["action_requests"]

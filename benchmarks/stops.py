@@ -25,7 +25,8 @@ from typing import Any
 
 from jurygraph.eval import Result, evaluate, fit_cascade
 from jurygraph.eval.analysis.early_stops import fit_changes, fit_gaps
-from jurygraph.graphs.samre import mean_totals, rounds_agree
+from jurygraph.graphs.samre import rounds_agree
+from jurygraph.nodes.runtime.courtroom import mean_totals
 from jurygraph.nodes.runtime.stops import (
     are_stable,
     chance_of_new_score,

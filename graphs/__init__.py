@@ -12,6 +12,7 @@ from .wrappers.audit import audit as audit
 from .wrappers.calibrated import calibrated as calibrated
 from .wrappers.cascade import cascade as cascade
 from .wrappers.chat import chat as chat
+from .wrappers.court import court as court
 from .wrappers.ranked import ranked as ranked
 from .wrappers.refine import refine as refine
 from .wrappers.repeated import repeated as repeated

@@ -47,7 +47,14 @@ from ..nodes.courtroom_judge import judge_of_round, points_by_round
 from ..nodes.juror import backgrounds_of, juror
 from ..nodes.runtime.agent_runtime import AgentRuntime
 from ..nodes.runtime.bound_judge import Models
-from ..nodes.runtime.courtroom import HIGHEST, HIGHEST_TOTAL, LOWEST, LOWEST_TOTAL, SIDES
+from ..nodes.runtime.courtroom import (
+    HIGHEST,
+    HIGHEST_TOTAL,
+    LOWEST,
+    LOWEST_TOTAL,
+    SIDES,
+    mean_totals,
+)
 from ..nodes.runtime.personas import casting_of_jury
 from ..nodes.runtime.stops import EarlyStop, early_stop_of_hearing, jury_is_decided
 from ..nodes.runtime.verdicts import Decision, nearest, with_early_stop
@@ -277,16 +284,6 @@ async def mean_scores(state: JudgeState, _runtime: AgentRuntime[SamreSettings]) 
     """Average the totals over all rounds; ``w`` is the side with the higher mean (Algorithm 2)."""
     means = mean_totals(state["scores"])
     return {"details": {"mean_scores": means, "w": winner_by_mean(means)}}
-
-
-def mean_totals(scores: Sequence[Score]) -> list[float]:
-    """Return the mean of each side's totals over all rounds.
-
-    >>> mean_totals([[90, 80], [70, 60]])
-    [80.0, 70.0]
-    """
-    pairs = [pair for pair in scores if isinstance(pair, list)]
-    return [sum(side) / len(pairs) for side in zip(*pairs, strict=True)]
 
 
 def last_jurors(state: JudgeState) -> list[Turn]:

@@ -13,6 +13,8 @@ from .court_summarizer import memory
 from .runtime.agent_runtime import AgentRuntime
 from .runtime.courtroom import (
     CRITERIA,
+    SIDES,
+    answers_of,
     ask_in_court,
     record_of,
     rounds_and_totals,
@@ -24,10 +26,16 @@ from .runtime.courtroom import (
 async def lone_advocate(state: AgentState, runtime: AgentRuntime[SamreSettings]) -> dict[str, Any]:
     """Ask one side's advocate for its argument at the beginning of a round.
 
-    Shown: the case, and the memory of earlier rounds with both sides' arguments, scores and
+    Shown: the case, and the memory of earlier rounds with all sides' arguments, scores and
     feedback.
     """
     given = rounds_and_totals(state, runtime.settings.max_rounds) | {"round": state["round"] + 1}
+    if (answers := answers_of(state)) > len(SIDES):
+        side = side_of_agent(state["agent"])
+        others = [other for other in range(1, answers + 1) if other != side]
+        own = runtime.prompts.instruction("court/advocate", side=side, others=others, **given)
+        about = {"side": side, "round": given["round"]}
+        return await ask_in_court(state, runtime, state["agent"], own, memory(state), **about)
     return await _argument(state, runtime, "alone", memory(state), given)
 
 

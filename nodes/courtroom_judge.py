@@ -17,9 +17,12 @@ from .runtime.agent_runtime import AgentRuntime
 from .runtime.courtroom import (
     HIGHEST_TOTAL,
     LOWEST_TOTAL,
+    SIDES,
     Points,
+    SeveralTotalsSchema,
     TotalSchema,
     TotalsSchema,
+    answers_of,
     ask_in_court,
     best_rulings,
     presented_defences,
@@ -31,6 +34,7 @@ from .runtime.courtroom import (
     total_of,
     turns_of_round,
 )
+from .runtime.output_schemas import OutputSchema
 from .runtime.verdicts import Decision, nearest
 
 
@@ -46,7 +50,7 @@ async def judge_alone(state: JudgeState, runtime: AgentRuntime[BaselineSettings]
 
 
 async def judge_of_round(state: JudgeState, runtime: AgentRuntime[Any]) -> dict[str, Any]:
-    """Ask for both sides' totals in this round, and for feedback.
+    """Ask for all sides' totals in this round, and for feedback.
 
     Shown: the case, this round's defences or arguments, and earlier totals.
     """
@@ -55,10 +59,13 @@ async def judge_of_round(state: JudgeState, runtime: AgentRuntime[Any]) -> dict[
     # MORE ends before its last round only if its budget is spent.
     most = "" if is_more and settings.budget_tokens is None else "at most "
     rounds = settings.rounds if isinstance(settings, MoreSettings) else settings.max_rounds
-    own = runtime.prompts.instruction(
-        "courtroom/judge", most=most, **rounds_and_totals(state, rounds)
-    )
-    form = TotalsSchema(LOWEST_TOTAL, HIGHEST_TOTAL, feedback=True)
+    given = rounds_and_totals(state, rounds)
+    form: OutputSchema = TotalsSchema(LOWEST_TOTAL, HIGHEST_TOTAL, feedback=True)
+    if (answers := answers_of(state)) > len(SIDES):
+        own = runtime.prompts.instruction("court/judge", answers=answers, **given)
+        form = SeveralTotalsSchema(LOWEST_TOTAL, HIGHEST_TOTAL, feedback=True, answers=answers)
+    else:
+        own = runtime.prompts.instruction("courtroom/judge", most=most, **given)
     record = presented_defences(state, state["round"])
     last = state["scores"][-1] if state["scores"] else None
     return await ask_in_court(state, runtime, "judge", own, record, form, last_value=last)
@@ -89,7 +96,9 @@ def points_by_round(state: JudgeState) -> list[Points]:
     """Return the points behind the judge's totals for each round."""
     rulings = (turn for turn in state["transcript"] if turn["role"] == "judge")
     return [
-        read_points(ruling["content"]) for ruling in rulings if isinstance(ruling["value"], list)
+        read_points(ruling["content"], answers=len(ruling["value"]))
+        for ruling in rulings
+        if isinstance(ruling["value"], list)
     ]
 
 

@@ -9,7 +9,7 @@ from ..state.graph_state import AgentState
 from ..state.settings import SamreSettings
 from .court_summarizer import memory
 from .runtime.agent_runtime import AgentRuntime
-from .runtime.courtroom import HIGHEST, LOWEST, ask_in_court
+from .runtime.courtroom import HIGHEST, LOWEST, SIDES, ChoiceSchema, answers_of, ask_in_court
 from .runtime.output_schemas import OutputSchema, PairSchema, VoteSchema
 
 
@@ -19,6 +19,7 @@ async def juror(state: AgentState, runtime: AgentRuntime[SamreSettings]) -> dict
     Shown: the case and the remembered debate (all turns, or the latest summary).
     """
     settings = runtime.settings
+    answers = answers_of(state)
     number = int(state["agent"].rpartition("_")[2])
     written = state["details"].get("personas", ())
     background = backgrounds_of(settings, written)[state["agent"]]
@@ -28,9 +29,12 @@ async def juror(state: AgentState, runtime: AgentRuntime[SamreSettings]) -> dict
         about = {"title": background, "description": written[number - 1]["description"]}
         own = runtime.prompts.instruction(f"jury/{settings.ballot}", **given, **about)
     else:
-        template = f"courtroom/juror_{settings.ballot}"
+        folder = "court" if answers > len(SIDES) else "courtroom"
+        template = f"{folder}/juror_{settings.ballot}"
         own = runtime.prompts.instruction(template, **given, background=background)
     form: OutputSchema = PairSchema(LOWEST, HIGHEST) if settings.ballot == "score" else VoteSchema()
+    if answers > len(SIDES):
+        form = ChoiceSchema(answers=answers)
     details = {"low": LOWEST, "high": HIGHEST, "background": background}
     return await ask_in_court(state, runtime, state["agent"], own, memory(state), form, **details)
 

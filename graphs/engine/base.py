@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Hashable, Mapping, S
 from contextlib import nullcontext
 from dataclasses import replace
 from operator import itemgetter
-from typing import Any, Generic, NamedTuple, Unpack, cast
+from typing import Any, ClassVar, Generic, NamedTuple, Unpack, cast
 
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langgraph.graph import END, START
@@ -120,7 +120,12 @@ class ProtocolGraph(JudgeGraphBuilder, Generic[SettingsT]):
     Attributes:
         protocol: the record of the protocol.
         bound_judge: the bound settings, and the models of the roles.
+        state_class: the state; a subclass may have a larger one.
+        output_class: the output; a subclass may have another one.
     """
+
+    state_class: ClassVar[type[JudgeState]] = JudgeState
+    output_class: ClassVar[type[Any]] = JudgeOutput
 
     def __init__(
         self,
@@ -132,10 +137,10 @@ class ProtocolGraph(JudgeGraphBuilder, Generic[SettingsT]):
         scores: ScoresByRound | None = None,
     ) -> None:
         super().__init__(
-            JudgeState,
+            self.state_class,
             context_schema=settings_class,
             input_schema=protocol.input_schema or input_schema_of(protocol.kinds),
-            output_schema=JudgeOutput,
+            output_schema=self.output_class,
         )
         given, own = split_models(models, fields or {})
         given, replacements = split_replacements(given)

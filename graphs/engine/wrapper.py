@@ -504,7 +504,9 @@ def wrapper_record(
     """
     roles = in_all(roles_by_place(settings()))
     # Include all bundled templates, because the settings decide on the protocols inside.
-    prompts = tuple(sorted({name.partition("/")[0] for name in Prompts.bundled().sources}))
+    # A court is no protocol, so its templates are never used there.
+    folders = {name.partition("/")[0] for name in Prompts.bundled().sources} - {"court"}
+    prompts = tuple(sorted(folders))
     times: Callable[[WrapperSettingsT], int] = others.pop("times", lambda _settings: 1)
 
     def calls(chosen: WrapperSettingsT, kind: TaskKind, can: Can) -> CallsByRole:

@@ -8,17 +8,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
+from itertools import count, repeat, takewhile
 from typing import Any, Literal, NamedTuple
 
 from ..common.delimiters import Section
 from .features import FEATURES, Case, profile, weights_of
 
 Qualities = tuple[float, ...]
-"""One quality for a score, two for a comparison; each from 0 to 1."""
+"""One quality for a score, one for each answer of a comparison; each from 0 to 1."""
 
 
 class Evidence(NamedTuple):
-    """A feature's result for the text, or for both answers: a quality and a clause each."""
+    """A feature's result for the text, or for all answers: a quality and a clause each."""
 
     name: str
     weight: float
@@ -34,7 +35,7 @@ class Response(NamedTuple):
         prose: the reasons, the objection, or the whole message.
         values: one score, or one for each answer.
         no_issue: whether a critic declares that it has no objection.
-        winner: ``"1"`` or ``"2"`` of a vote.
+        winner: the number of the answer that a vote names.
         kind, behaviour: an auditor's labels for a speech; ``answers``: whether the speech takes up
             the one before.
         checks: a checker's answer to each criterion, with a quotation.
@@ -112,6 +113,10 @@ class View:
         self._texts = {
             section.label: section.text for section in reversed(quoted) if not section.speaker
         }
+        self.number_of_texts = 1
+        if self.compares:
+            answers = takewhile(lambda at: f"answer {at}" in self._texts, count(1))
+            self.number_of_texts = max(2, *answers, 0)
         self.speech = self._texts.get("speech", "")
         self.criteria: tuple[str, ...] = tuple(metadata.get("criteria", ()))
         self.candidate = self._texts.get("candidate", "")
@@ -125,7 +130,8 @@ class View:
             ValueError: the prompt contains no fenced text to judge.
         """
         texts = self._texts
-        wanted = ["answer 1", "answer 2"] if self.compares else ["candidate"]
+        numbers = range(1, self.number_of_texts + 1)
+        wanted = [f"answer {at}" for at in numbers] if self.compares else ["candidate"]
         if missing := [label for label in wanted if label not in texts]:
             labels = " and no fenced ".join(missing)
             raise ValueError(f"the offline judge found no fenced {labels} in the prompt")
@@ -143,7 +149,7 @@ class View:
             "answers" if self.compares else self.aspect
         ).items():
             measured = [value for value in map(FEATURES[feature], cases) if value is not None]
-            # A comparison needs the feature for both answers.
+            # A comparison needs the feature for all answers.
             if len(measured) == len(cases):
                 qualities, clauses = zip(*measured, strict=True)
                 evidence.append(Evidence(feature, weight, quick, qualities, clauses))
@@ -172,7 +178,7 @@ class View:
         """Return the weighted mean of evidence; the bottom of the scale if there is no evidence."""
         pieces = list(evidence)
         total = sum(piece.weight for piece in pieces) or 1.0
-        columns = range(2 if self.compares else 1)
+        columns = range(self.number_of_texts)
         return tuple(
             sum(piece.weight * piece.qualities[i] for piece in pieces) / total for i in columns
         )
@@ -180,7 +186,7 @@ class View:
     @property
     def last(self) -> Qualities:
         """The latest score as qualities; the mean of all evidence if it has another shape."""
-        if len(self.last_values) != (2 if self.compares else 1):
+        if len(self.last_values) != self.number_of_texts:
             return self.mean(self.evidence)
         span = self.high - self.low
         return tuple(
@@ -193,13 +199,13 @@ class View:
         span = self.high - self.low
         return span / 10 if span <= 1 else 0.5 if span <= 10 else 1.0
 
-    def values(self, qualities: Qualities, steps: Sequence[int] = (0, 0)) -> tuple[float, ...]:
+    def values(self, qualities: Qualities, steps: Sequence[int] = ()) -> tuple[float, ...]:
         """Return the nearest allowed scores for these qualities, moved by ``steps``."""
         span = self.high - self.low
         # ``round`` rounds halves to even numbers. Adding 0.5 rounds all of them up.
         places = [
             int(q * span / self.step + 0.5) + more
-            for q, more in zip(qualities, steps, strict=False)
+            for q, more in zip(qualities, (*steps, *repeat(0, len(qualities))), strict=False)
         ]
         scores = [min(self.high, max(self.low, round(self.low + n * self.step, 6))) for n in places]
         if self.allowed:
@@ -226,11 +232,10 @@ class View:
             return Response(prose, values)
         if self.form == "score":
             return Response(prose, values[self.side - 1 : self.side])
-        first, second = qualities
+        best = [at for at, quality in enumerate(qualities, 1) if quality == max(qualities)]
         # For equal answers, neighbouring jurors vote differently, so that the position does not
         # decide.
-        winner = "1" if first > second else "2" if second > first else "12"[self.index % 2]
-        return Response(prose, values, winner=winner)
+        return Response(prose, values, winner=str(best[self.index % len(best)]))
 
 
 def pull(qualities: Qualities, against: Qualities) -> float:
@@ -244,14 +249,27 @@ def pull(qualities: Qualities, against: Qualities) -> float:
     return (qualities[0] - qualities[1]) - (against[0] - against[1])
 
 
+def lead(qualities: Qualities, side: int) -> float:
+    """Return the signed distance of an answer to the best of the others; for one text its quality.
+
+    >>> lead((0.75, 0.25), 2), lead((0.5, 1.0, 0.25), 2), lead((0.5,), 1)
+    (-0.5, 0.5, 0.5)
+    """
+    if len(qualities) == 1:
+        return qualities[0]
+    return qualities[side - 1] - max(q for at, q in enumerate(qualities, 1) if at != side)
+
+
 def between(first: Qualities, second: Qualities) -> Qualities:
     """Return the qualities half-way between two others."""
     return tuple((a + b) / 2 for a, b in zip(first, second, strict=True))
 
 
 def distance(qualities: Qualities) -> float:
-    """Return the distance of a text's quality to the middle, or of two answers to each other."""
-    return abs(qualities[0] - (0.5 if len(qualities) == 1 else qualities[1]))
+    """Return the distance of a text's quality to the middle, or of the best answer to the worst."""
+    if len(qualities) == 1:
+        return abs(qualities[0] - 0.5)
+    return max(qualities) - min(qualities)
 
 
 def topics(turns: Iterable[Section]) -> list[str]:
@@ -286,6 +304,9 @@ def level_in_words(qualities: Qualities) -> str:
         gap = round(qualities[0] - qualities[1], 6)
         ahead = "answer 1 is ahead of answer 2" if gap > 0 else "answer 2 is ahead of answer 1"
         return ahead if gap else "both answers are equally good"
+    if len(qualities) > 2:
+        best = [f"answer {at}" for at, q in enumerate(qualities, 1) if q == max(qualities)]
+        return f"{listed(best)} {'is' if len(best) == 1 else 'are'} ahead"
     places = [
         "near the bottom",
         "in the lower part",

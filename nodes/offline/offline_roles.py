@@ -21,6 +21,7 @@ from .agent_view import (
     View,
     between,
     distance,
+    lead,
     listed,
     pull,
     sentence,
@@ -188,10 +189,8 @@ def advocate(view: View) -> Response:
 
     An advocate makes two new points in 80 words, and an aggregator the team's points in 150.
     """
-    sign = -1 if view.side == 1 or not view.compares else 1
-    level = (0.0, 0.0) if view.compares else (0.0,)
     points = sorted(
-        view.evidence, key=lambda piece: sign * piece.weight * pull(piece.qualities, level)
+        view.evidence, key=lambda piece: -piece.weight * lead(piece.qualities, view.side)
     )
     if view.role == "aggregator":
         made = [piece for piece in points if piece in view.raised("advocate")] or points

@@ -4,21 +4,30 @@ In this order: asking an agent; ``read_points`` (the points on each criterion in
 the turns that each agent is shown; the schemas that request 1 to 20 points on each criterion. The
 package adds up the points of a JSON reply. In a text reply, the judge states each total itself, as
 in the paper, and these totals count.
+
+A task with more than two answers has them in the list ``answers`` (``graphs/wrappers/court.py``).
+Its templates are in the folder ``court``.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, ClassVar, NamedTuple
 
-from ...state.errors import ReplyError
+from ...state.errors import ReplyError, UsageError
 from ...state.graph_state import JudgeState
+from ...state.media import Media
 from ...state.panels import without_failed
+from ...state.settings import REPLY_LIMITS
 from ...state.tasks import shown_fields
 from ...state.transcript import Score, Turn
+from ..common.delimiters import fence
+from ..models.capabilities import LIMIT
 from ..replies.own_words import own_words, plain
+from ..replies.several import read_choice, read_scores
 from .agent_runtime import AgentRuntime, Question
 from .output_schemas import (
     OutputSchema,
@@ -26,13 +35,14 @@ from .output_schemas import (
     ScoreSchema,
     TextSchema,
     Value,
+    VoteSchema,
     number,
     object_schema,
     prose,
     read_number,
     read_words,
 )
-from .prompt_context import Instruction, discussion, task_of, with_all_texts
+from .prompt_context import Instruction, Prompts, discussion, task_of, with_all_texts
 
 
 class Criterion(NamedTuple):
@@ -71,6 +81,17 @@ HIGHEST_TOTAL = HIGHEST * len(CRITERIA)
 SIDES = (1, 2)
 
 
+def answers_of(state: JudgeState) -> int:
+    """Return the number of answers in a case.
+
+    >>> answers_of({"task": {"answer_1": "Yes.", "answer_2": "No."}})
+    2
+    >>> answers_of({"task": {"answers": ["Yes.", "No.", "Perhaps."]}})
+    3
+    """
+    return len(state["task"].get("answers") or SIDES)
+
+
 async def ask_in_court(
     state: JudgeState,
     runtime: AgentRuntime[Any],
@@ -95,29 +116,59 @@ async def ask_in_court(
         details: metadata of the call, whose scale is that of totals by default; ``round`` is the
             round of the turn, by default the state's.
     """
-    task = task_of(state)
     prompts = runtime.prompts
     alone = record is None
-    values: dict[str, Any] = {name: getattr(task, name) for name in shown_fields(type(task))}
-    values |= {
-        "low": LOWEST,
-        "high": HIGHEST,
-        "total_low": LOWEST_TOTAL,
-        "total_high": HIGHEST_TOTAL,
-    }
-    values |= {"debated": not alone, "criteria": CRITERIA_WITHOUT_OPPONENT if alone else CRITERIA}
-    case = prompts.render("courtroom/case", **values)
-    shared = [with_all_texts(case, task, "courtroom/case")]
+    case, media = _case(state, prompts, alone)
+    shared = [case]
     if turns := without_failed(record or ()):
         shared.append(prompts.render("courtroom/log", turns=turns))
-    prompt = discussion(task, prompts, shared, own, alone)
+    prompt = discussion(media, prompts, shared, own, alone)
     role = agent.partition("_")[0]
     asked = form or TextSchema()
     round = details.pop("round", state["round"])
     about = {"kind": "compare", "low": LOWEST_TOTAL, "high": HIGHEST_TOTAL, **details}
-    answer = await runtime.ask(Question(agent, role, round, prompt, asked, about))
+    parameters: dict[str, Any] = {}
+    if isinstance(asked, SeveralTotalsSchema):
+        limit = REPLY_LIMITS["*"] + TOKENS_A_FURTHER_ANSWER * (asked.answers - len(SIDES))
+        if runtime.model_of(role, agent).is_limited_by_default:
+            parameters = {LIMIT: limit}
+    answer = await runtime.ask(Question(agent, role, round, prompt, asked, about, parameters))
     differ = sums_that_differ(answer.turn) if isinstance(asked, _ByPoints) else []
     return {**answer.update, "warnings": [*answer.warnings, *differ]}
+
+
+TOKENS_A_FURTHER_ANSWER = 256
+"""The further tokens of a judge's reply for each answer after the second: reasons and points."""
+
+
+def _case(state: JudgeState, prompts: Prompts, alone: bool) -> tuple[str, Media]:
+    """Return the case in words, which all agents share, and its images and files.
+
+    Raises:
+        UsageError: a replaced template leaves out one of the texts.
+    """
+    values: dict[str, Any] = {
+        "low": LOWEST,
+        "high": HIGHEST,
+        "total_low": LOWEST_TOTAL,
+        "total_high": HIGHEST_TOTAL,
+        "criteria": CRITERIA_WITHOUT_OPPONENT if alone else CRITERIA,
+    }
+    if answers_of(state) > len(SIDES):
+        texts = {name: text for name, text in state["task"].items() if name != "kind"}
+        texts["answers"] = tuple(texts["answers"])
+        shown = prompts.render("court/case", **values, **texts)
+        labelled = {f"answer {at}": text for at, text in enumerate(texts["answers"], start=1)}
+        labelled |= {name: text for name, text in texts.items() if isinstance(text, str)}
+        for label, text in labelled.items():
+            if fence(label, text) not in shown:
+                raise UsageError(f"template court/case.md does not show the {label} of the case")
+        return shown, {}
+    task = task_of(state)
+    # The task's own scale is not that of a courtroom.
+    values = {**{name: getattr(task, name) for name in shown_fields(type(task))}, **values}
+    shown = prompts.render("courtroom/case", **values, debated=not alone)
+    return with_all_texts(shown, task, "courtroom/case"), task.media
 
 
 def totals_so_far(scores: Sequence[Score]) -> str:
@@ -126,8 +177,18 @@ def totals_so_far(scores: Sequence[Score]) -> str:
     >>> totals_so_far([[95.0, 87.0], [90.0, 91.5]])
     '(95, 87), (90, 91.5)'
     """
-    pairs = [pair for pair in scores if isinstance(pair, list)]
-    return ", ".join(f"({first:g}, {second:g})" for first, second in pairs)
+    rounds = [totals for totals in scores if isinstance(totals, list)]
+    return ", ".join(f"({', '.join(f'{total:g}' for total in totals)})" for totals in rounds)
+
+
+def mean_totals(scores: Sequence[Score]) -> list[float]:
+    """Return the mean of each answer's totals over all rounds.
+
+    >>> mean_totals([[90, 80], [70, 60]]), mean_totals([[90, 80, 6]])
+    ([80.0, 70.0], [90.0, 80.0, 6.0])
+    """
+    rounds = [totals for totals in scores if isinstance(totals, list)]
+    return [sum(of_answer) / len(rounds) for of_answer in zip(*rounds, strict=True)]
 
 
 def rounds_and_totals(state: JudgeState, rounds: int) -> dict[str, Any]:
@@ -160,18 +221,24 @@ _CALLED = (
 )
 _NUMBER = r"(\d{1,3}(?:\.\d{1,2})?)(?: ?/ ?20)?"
 # _LINE matches ``- **2. Accuracy: [17, 12]``; its groups are the criterion and the text after the
-# colon. _PAIR matches ``[18, 15]`` and ``(18/20; 15/20)``. _ONE matches ``18`` and ``18/20``, but
-# not the beginning of ``1805`` or ``18.55.2``.
+# colon. _ONE matches ``18`` and ``18/20``, but not the beginning of ``1805`` or ``18.55.2``.
 _LINE = re.compile(r"[^\w\n]{0,12}(?:\d{1,2}[.)] ?)?[^\w\n]{0,4}([A-Za-z][^:=\n]{0,80})[:=](.*)")
-_PAIR = re.compile(rf"\W{{0,6}}[\[(] ?{_NUMBER} ?[,;|] ?{_NUMBER} ?[\])]")
 _ONE = re.compile(rf"[^\w\[(]{{0,6}}{_NUMBER}(?![\d.]?\d)")
 # _POINTS_ALONE matches ``: [25, 3]``, ``: 25`` and ``: 25, because``, but not ``: 90% of it`` and
 # ``: 150 words are enough``.
 _POINTS_ALONE = re.compile(rf"[:=]\W*{_NUMBER}(?:\W*$| ?[,;)\]|]| because| points?\b| - )")
-_HEADING = re.compile(r"\W{0,8}(?:answer|advocate|side|assistant) ?([12])\b\W{0,8}", re.IGNORECASE)
+_HEADING = re.compile(
+    r"\W{0,8}(?:answer|advocate|side|assistant) ?(\d{1,2})\b\W{0,8}", re.IGNORECASE
+)
 
 
-def read_points(reply: str, side: int | None = None) -> Points:
+@lru_cache
+def _list_of_points(answers: int) -> re.Pattern[str]:
+    """Return the pattern of the points of all answers: ``[18, 15]``, ``(18/20; 15/20)``."""
+    return re.compile(rf"\W{{0,6}}[\[(] ?{' ?[,;|] ?'.join([_NUMBER] * answers)} ?[\])]")
+
+
+def read_points(reply: str, side: int | None = None, answers: int = len(SIDES)) -> Points:
     """Read the points of each answer, from lines such as ``Relevance: [18, 15]``.
 
     Single numbers can also be listed under a heading for each answer.
@@ -179,25 +246,34 @@ def read_points(reply: str, side: int | None = None) -> Points:
     Args:
         reply: the raw reply; quoted text does not count.
         side: the answer for lines with a single number, until a heading names one.
+        answers: the number of answers.
 
     >>> read_points("Relevance: [18, 15]\\nAccuracy: [17, 12]")
     [None, None]
     """
     stated = {
-        (answer, criterion): value for _, answer, criterion, value in _stated_points(reply, side)
+        (answer, criterion): value
+        for _, answer, criterion, value in _stated_points(reply, side, answers)
     }
     # A missing criterion counts as 0, which is below the scale and so fails the check.
-    of_sides = [[stated.get((answer, at), 0) for at in range(len(CRITERIA))] for answer in SIDES]
+    of_answers = [
+        [stated.get((answer, at), 0) for at in range(len(CRITERIA))]
+        for answer in range(1, answers + 1)
+    ]
     return [
         points if all(LOWEST <= value <= HIGHEST for value in points) else None
-        for points in of_sides
+        for points in of_answers
     ]
 
 
-def _stated_points(reply: str, side: int | None) -> Iterator[tuple[str, int, int, float]]:
+def _stated_points(
+    reply: str, side: int | None, answers: int
+) -> Iterator[tuple[str, int, int, float]]:
     """Yield each line with points, with the answer, the criterion's number, and the points."""
+    points_of_all = _list_of_points(answers)
     for line in own_words(plain(reply)).splitlines():
-        if heading := _HEADING.fullmatch(line):
+        heading = _HEADING.fullmatch(line)
+        if heading and 1 <= int(heading[1]) <= answers:
             side = int(heading[1])
         elif stated := _LINE.match(line):
             label = stated[1].casefold()
@@ -207,8 +283,9 @@ def _stated_points(reply: str, side: int | None) -> Iterator[tuple[str, int, int
             )
             if criterion is None:
                 continue
-            if pair := _PAIR.match(points):
-                yield from ((line, answer, criterion, float(pair[answer])) for answer in SIDES)
+            if listed := points_of_all.match(points):
+                for answer in range(1, answers + 1):
+                    yield line, answer, criterion, float(listed[answer])
             elif side and (single := _ONE.match(points)):
                 yield line, side, criterion, float(single[1])
 
@@ -227,11 +304,11 @@ def sums_that_differ(turn: Turn) -> list[str]:
     # For one defence, the points of the other side are None, so its copy of the total is not
     # compared.
     totals = value if isinstance(value, list) else [value] * len(SIDES)
-    points = read_points(turn["content"], side_of_agent(turn["agent"]))
+    points = read_points(turn["content"], side_of_agent(turn["agent"]), len(totals))
     return [
         f"{turn['agent']}, round {turn['round']}: the points of answer {answer} add up to {sum(stated):g}, not to the "
         f"total of {total:g} that is stated and counts"
-        for answer, stated, total in zip(SIDES, points, totals, strict=True)
+        for answer, (stated, total) in enumerate(zip(points, totals, strict=True), start=1)
         if stated is not None and isinstance(total, int | float) and abs(sum(stated) - total) > 1e-6
     ]
 
@@ -304,11 +381,14 @@ class _ByPoints(ScoreSchema):
     answer is better.
     """
 
-    # The suffix separates the criterion ``reasoning`` from the reasons.
-    names: ClassVar[list[str]] = [f"{word}_points" for word in _WORDS]
-
     feedback: bool = False
     explained: bool = False
+
+    @property
+    def names(self) -> list[str]:
+        """The JSON fields of the points: by criterion, and by answer if there are several."""
+        # The suffix separates the criterion ``reasoning`` from the reasons.
+        return [f"{word}_points" for word in _WORDS]
 
     def from_fields(self, fields: Mapping[str, Any], raw: str) -> tuple[str, Value]:
         asked_for = ("reasoning", "feedback") if self.feedback else ("reasoning",)
@@ -324,13 +404,15 @@ class _ByPoints(ScoreSchema):
                 shown = ", ".join(f"{value:g}" for value in given)
                 lines.append(f"{criterion.name}: {f'[{shown}]' if sides > 1 else shown}")
             totals = [sum(of_side) for of_side in of_sides]
-            fields = {"score": totals[0], "score_1": totals[0], "score_2": totals[-1]}
+            of_answers = {f"score_{answer}": total for answer, total in enumerate(totals, start=1)}
+            fields = {"score": totals[0], **of_answers}
         return super().from_fields({**fields, "reasoning": "\n".join(lines)}, raw)
 
     def from_text(self, text: str) -> Value:
         # The side of a single number does not matter here. Lines that repeat a shown text do not
         # count.
-        for line, _, criterion, points in _stated_points(text, side=1):
+        answers = max(len(SIDES), len(self.names) // len(CRITERIA))
+        for line, _, criterion, points in _stated_points(text, 1, answers):
             off_scale = not LOWEST <= points <= HIGHEST and _POINTS_ALONE.search(line)
             if off_scale and self.shown.place_of(line) is None:
                 stated = f"The points for {CRITERIA[criterion].name} are {points:g}"
@@ -352,16 +434,92 @@ class TotalsSchema(_ByPoints, PairSchema):
     """Request points for each answer on every criterion; the value is the two totals."""
 
     template: ClassVar[str] = "courtroom/form_totals"
-    names: ClassVar[list[str]] = [f"{word}_{side}" for word in _WORDS for side in SIDES]
+
+    @property
+    def names(self) -> list[str]:
+        return [f"{word}_{side}" for word in _WORDS for side in SIDES]
 
     def schema(self) -> dict[str, Any]:
-        words = {"reasoning": prose("For each criterion, why each answer earns its points.")}
-        if self.feedback:
-            words["feedback"] = prose("Feedback for each advocate, up to 50 words each.")
-        points = {name: number(LOWEST, HIGHEST) for name in self.names}
-        return object_schema(
-            "judgement_reply" if self.feedback else "totals_reply", **words, **points
-        )
+        return _totals_reply(self)
+
+
+@dataclass(frozen=True)
+class SeveralScoresSchema(ScoreSchema):
+    """Request a score for each of several answers.
+
+    Attributes:
+        answers: the number of answers.
+    """
+
+    answers: int = field(kw_only=True)
+    name: ClassVar[str] = "scores"
+
+    def from_fields(self, fields: Mapping[str, Any], raw: str) -> tuple[str, Value]:
+        numbers = range(1, self.answers + 1)
+        labels = {f"score_{answer}": f"Score of answer {answer}" for answer in numbers}
+        return self._from_numbers(fields, labels, raw)
+
+    def from_text(self, text: str) -> Value:
+        return read_scores(text, self.answers, self.low, self.high, shown=self.shown)
+
+
+@dataclass(frozen=True)
+class SeveralTotalsSchema(_ByPoints, SeveralScoresSchema):
+    """Request points for each of several answers on every criterion; the value is their totals."""
+
+    template: ClassVar[str] = "court/form_totals"
+
+    @property
+    def names(self) -> list[str]:
+        return [f"{word}_{side}" for word in _WORDS for side in range(1, self.answers + 1)]
+
+    def schema(self) -> dict[str, Any]:
+        return _totals_reply(self)
+
+    def limits(self) -> dict[str, Any]:
+        return {**super().limits(), "answers": self.answers}
+
+
+def _totals_reply(form: _ByPoints) -> dict[str, Any]:
+    words = {"reasoning": prose("For each criterion, why each answer earns its points.")}
+    if form.feedback:
+        words["feedback"] = prose("Feedback for each advocate, up to 50 words each.")
+    points = {name: number(LOWEST, HIGHEST) for name in form.names}
+    return object_schema("judgement_reply" if form.feedback else "totals_reply", **words, **points)
+
+
+@dataclass(frozen=True)
+class ChoiceSchema(VoteSchema):
+    """Request a vote for one of several answers; the value is its number, such as ``"3"``.
+
+    Attributes:
+        answers: the number of answers.
+    """
+
+    answers: int = field(kw_only=True)
+    template: ClassVar[str] = "court/form_vote"
+
+    @property
+    def numbers(self) -> list[str]:
+        """The numbers of the answers."""
+        return [str(answer) for answer in range(1, self.answers + 1)]
+
+    def schema(self) -> dict[str, Any]:
+        winner = {"type": "string", "enum": self.numbers, "description": "The best answer."}
+        return object_schema("vote_reply", reasoning=prose("Reasons, briefly."), winner=winner)
+
+    def from_fields(self, fields: Mapping[str, Any], raw: str) -> tuple[str, Value]:
+        winner = str(fields.get("winner", "")).strip()
+        if winner not in self.numbers:
+            problem = f"The field winner is not a number from 1 to {self.answers}."
+            raise ReplyError(problem, raw, "missing")
+        return f"{read_words(fields, 'reasoning')}\nVote: {winner}".strip(), winner
+
+    def from_text(self, text: str) -> Value:
+        return read_choice(text, self.answers, shown=self.shown)
+
+    def limits(self) -> dict[str, Any]:
+        return {"answers": self.answers}
 
 
 class TotalSchema(_ByPoints):

@@ -231,9 +231,14 @@ class ScoreSchema(_NumberSchema):
         )
 
     def from_fields(self, fields: Mapping[str, Any], raw: str) -> tuple[str, Value]:
-        scores = [read_number(fields, key, self, raw) for key in self.labels]
+        return self._from_numbers(fields, self.labels, raw)
+
+    def _from_numbers(
+        self, fields: Mapping[str, Any], labels: Mapping[str, str], raw: str
+    ) -> tuple[str, Value]:
+        scores = [read_number(fields, key, self, raw) for key in labels]
         lines = [
-            f"{label}: {score:g}" for label, score in zip(self.labels.values(), scores, strict=True)
+            f"{label}: {score:g}" for label, score in zip(labels.values(), scores, strict=True)
         ]
         text = "\n".join([read_words(fields, "reasoning"), *lines]).strip()
         return text, scores if len(scores) > 1 else scores[0]

@@ -122,7 +122,7 @@ def build_prompt(
     shared = [shown.material(prompts)]
     if turns := without_failed(log or ()):
         shared.append(prompts.render("shared/log", turns=turns, alone=alone))
-    prompt = discussion(shown.task, prompts, shared, own, alone)
+    prompt = discussion(shown.task.media, prompts, shared, own, alone)
     if cited := cited_evidence(turns):
         # Behind the log and in fences of its own: inside a turn's fence, an agent could mistake
         # words of a tool for its own. The log's end stays the end of the repeated part.
@@ -138,7 +138,7 @@ def evidence_in_words(prompts: Prompts, evidence: Sequence[Evidence], *, own: bo
 
 
 def discussion(
-    task: ScoreTask | CompareTask,
+    media: Media,
     prompts: Prompts,
     shared: list[str],
     own: Instruction | str,
@@ -147,7 +147,7 @@ def discussion(
     """Return a prompt of material and log; for a lone agent, later calls repeat no part of it."""
     text = "\n\n".join(shared)
     repeated = () if alone else (len(shared[0]), len(text))
-    return Prompt(system_text(prompts, alone), text, own, repeated, task.media)
+    return Prompt(system_text(prompts, alone), text, own, repeated, media)
 
 
 _LABELS = {"answer_1": "answer 1", "answer_2": "answer 2"}

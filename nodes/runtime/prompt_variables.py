@@ -46,6 +46,15 @@ _GIVEN: Mapping[str, Collection[str]] = {
     "commit_first/form_score": _NUMBER_FORM,
     "commit_first/judge": ("wanted", "several"),
     "commit_first/question": ("asked", "wanted", "question", "fact", "context"),
+    "court/advocate": ("side", "others", *_ROUNDS),
+    "court/case": (
+        *("question", "answers", "context", "reference"),
+        *("low", "high", "total_low", "total_high", "criteria"),
+    ),
+    "court/form_totals": (*_POINTS_FORM, "answers"),
+    "court/form_vote": ("structured", "alone", "answers"),
+    "court/judge": ("answers", *_ROUNDS),
+    "court/juror_vote": _JUROR,
     "courtroom/advocate_alone": ("side", "other", *_ROUNDS),
     "courtroom/advocate_in_team": (
         *("side", "other", "round", "rounds"),
@@ -123,6 +132,7 @@ _ESSENTIAL: Mapping[str, Collection[str]] = {
     "checklist/checker": ("criteria",),
     "checklist/task": ("candidate",),
     "commit_first/question": ("question",),
+    "court/case": ("question", "answers"),
     "courtroom/case": ("question", "answer_1", "answer_2"),
     "courtroom/log": ("turns",),
     "debate/critic_own": ("persona",),

@@ -13,6 +13,7 @@ from .base_settings import make_settings as make_settings
 from .base_settings import resolve_settings as resolve_settings
 from .caller_rules import ForCallers as ForCallers
 from .caller_rules import PromptText as PromptText
+from .court_settings import CourtSettings as CourtSettings
 from .protocol_settings import BACKGROUNDS as BACKGROUNDS
 from .protocol_settings import BaselineSettings as BaselineSettings
 from .protocol_settings import ChatEvalSettings as ChatEvalSettings

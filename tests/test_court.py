@@ -9,7 +9,10 @@ import pytest
 from jurygraph.graphs import court, samre
 from jurygraph.graphs.wrappers.court import decided, leader_of
 from jurygraph.nodes.common.delimiters import fenced_sections
+from jurygraph.nodes.models.call import Call
+from jurygraph.nodes.models.loaded_model import LoadedModel
 from jurygraph.nodes.models.scripted_model import ScriptedModel
+from jurygraph.nodes.models.send import send
 from jurygraph.nodes.replies import Shown
 from jurygraph.nodes.replies.several import read_choice, read_scores
 from jurygraph.nodes.runtime.courtroom import ChoiceSchema, SeveralTotalsSchema, read_points
@@ -462,3 +465,20 @@ def test_twenty_answers_by_the_offline_judge() -> None:
     outcome = court(jurors=1, max_rounds=1).compile().invoke({**CASE, "answers": answers})
     assert len(outcome["ranking"]) == len(outcome["points"]) == 20
     assert outcome["hearing"]["usage"]["calls"] == 22
+
+
+def test_the_limit_of_a_ruling_grows_with_the_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    limits: dict[str, int] = {}
+
+    async def noted(call: Call) -> Any:
+        limits[call.metadata["agent"]] = call.parameters["max_tokens"]
+        return await send(call)
+
+    monkeypatch.setattr("jurygraph.nodes.runtime.agent_runtime.send", noted)
+    monkeypatch.setattr(LoadedModel, "is_limited_by_default", True)
+    hold(script([(90, 40, 80, 7)] * 2), {**CASE, "answers": [*ANSWERS, "It is so."]}, jurors=1)
+    assert (limits["advocate_4"], limits["judge"], limits["juror_1"]) == (
+        2048,
+        2048 + 2 * 256,
+        1024,
+    )

@@ -12,6 +12,7 @@ from jurygraph.eval.report.exports import table_files
 from jurygraph.eval.report.exports.verdict_rows import COLUMNS, columns_for
 from jurygraph.nodes.common import plugins
 from jurygraph.state.errors import DataError, UsageError
+from jurygraph.state.evidence import Citations, Evidence, citations_of
 from jurygraph.state.transcript import Turn
 
 from .processes import Command, command_line
@@ -362,6 +363,25 @@ def test_an_all_empty_column_keeps_its_type(tmp_path: Path) -> None:
     assert str(schema.field("explanation").type) == "string"
     turns = schema.field("transcript").type.value_type
     assert {field.name for field in turns} == set(Turn.__annotations__)
+    evidence = turns.field("evidence").type.value_type
+    assert {field.name for field in evidence} == set(Evidence.__annotations__)
+    citations = turns.field("citations").type
+    assert {field.name for field in citations} == set(Citations.__annotations__)
+
+
+def test_the_results_of_tools_are_exported_with_their_turn(tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    found = Evidence(id="E1", tool="search", args={"q": "tide"}, result="At noon.", status="ok")
+    cited = citations_of("It turned at noon [E1]. It was late.", [found])
+    spoken = {**turn("scorer", 3.0), "evidence": [found], "citations": cited}
+    folder = run_folder(
+        tmp_path / "run", [scored("a", score=3.0, aspect="wit", transcript=(spoken,))]
+    )
+    export(folder, tmp_path / "v.parquet", texts=False, turns=True)
+    [row] = parquet.read_table(tmp_path / "v.parquet").to_pylist()
+    [exported] = row["transcript"]
+    assert exported["citations"] == cited
+    assert exported["evidence"] == [{**found, "args": '{"q":"tide"}', "length": None}]
 
 
 @pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])

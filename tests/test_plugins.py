@@ -330,8 +330,12 @@ ALLOWED = {
     # What is fitted for the settings of these protocols.
     *(("eval/analysis/early_stops.py", name) for name in ("debate", "multiagent", "samre")),
     ("eval/analysis/fitted_cascade.py", "cascade"),
-    # The types of a judge's settings, by the name that a caller writes.
-    *(("eval/judges/judge_options.py", name) for name in get_args(ProtocolName)),
+    # The types of a judge's and of a gate's settings, by the name that a caller writes.
+    *(
+        (f"eval/judges/{file}.py", name)
+        for file in ("judge_options", "gate_options")
+        for name in get_args(ProtocolName)
+    ),
     # The command checks its rules as the wrapper does.
     ("eval/cli/review.py", "review"),
 }

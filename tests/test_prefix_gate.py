@@ -229,5 +229,6 @@ def test_the_aspects_of_an_item_are_judged_after_its_first_call(at_once: bool) -
     )
     assert len(done.results) == len(model.calls) == 48
     assert not done.failed
-    # At the end, nothing else could be judged meanwhile.
-    assert model.unread > 24 if at_once else model.unread <= 6
+    # At the end, nothing else could be judged meanwhile. On a busy machine, some of the calls that
+    # are sent at once come late.
+    assert model.unread > 6 if at_once else model.unread <= 6

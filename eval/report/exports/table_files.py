@@ -166,10 +166,16 @@ def _write_parquet(
 
 def _turns(turns: Sequence[Mapping[str, Any]] | None) -> list[dict[str, Any]]:
     # The value of a turn may be a number, a pair, a truth value or text, but a column has one type.
-    return [
-        {**turn, "value": None if turn["value"] is None else _json(turn["value"]).decode()}
-        for turn in turns or ()
-    ]
+    # So may the arguments of a tool.
+    rows = []
+    for turn in turns or ():
+        row = {**turn, "value": None if turn["value"] is None else _json(turn["value"]).decode()}
+        if "evidence" in turn:
+            row["evidence"] = [
+                {**piece, "args": _json(piece["args"]).decode()} for piece in turn["evidence"]
+            ]
+        rows.append(row)
+    return rows
 
 
 def _arrow_types(arrow: Any) -> dict[ColumnType, Any]:
@@ -185,6 +191,21 @@ def _arrow_types(arrow: Any) -> dict[ColumnType, Any]:
         "reason": text,
         "blind": flag,
         "at": text,
+    }
+    evidence = {
+        "id": text,
+        "tool": text,
+        "args": text,
+        "result": text,
+        "status": text,
+        "length": count,
+    }
+    citations = {
+        "cited": arrow.list_(text),
+        "uncited": arrow.list_(text),
+        "unknown": arrow.list_(text),
+        "cited_claims": count,
+        "uncited_claims": arrow.list_(text),
     }
     turn = {
         "id": text,
@@ -213,6 +234,8 @@ def _arrow_types(arrow: Any) -> dict[ColumnType, Any]:
         "problem": text,
         "fault": text,
         "replaces": text,
+        "evidence": arrow.list_(arrow.struct(evidence)),
+        "citations": arrow.struct(citations),
     }
     return {
         "text": text,

@@ -126,3 +126,24 @@ def test_what_cannot_be_ranked_is_refused(
 ) -> None:
     with pytest.raises(UsageError, match=message):
         ranked(**build).compile().invoke({"question": QUESTION, "answers": ANSWERS, **given})
+
+
+def test_further_texts_reach_every_comparison_and_not_the_next_question() -> None:
+    prompts: list[str] = []
+
+    def judge(_about: Mapping[str, Any], prompt: str) -> str:
+        prompts.append(prompt)
+        return "So.\nScore 1: 7\nScore 2: 6"
+
+    inner = load_graph("single", models=ScriptedModel(script=judge), structured="off")
+    graph = ranked(inner).compile(checkpointer=InMemorySaver())
+    thread: Any = {"configurable": {"thread_id": "1"}}
+    task = {"question": QUESTION, "answers": ANSWERS}
+    texts = {"context": "A page about tides.", "reference": "Two bulges."}
+    graph.invoke({**task, **texts}, thread)
+    assert len(prompts) == 6
+    assert all(text in prompt for prompt in prompts for text in texts.values())
+    del prompts[:]
+    graph.invoke(task, thread)
+    assert len(prompts) == 6
+    assert not any(text in prompt for prompt in prompts for text in texts.values())

@@ -54,8 +54,6 @@ NameOrGraph = str | AnyGraph
 
 _PROTOCOLS = __name__.rsplit(".", maxsplit=2)[0]
 _WRAPPERS = f"{_PROTOCOLS}.wrappers"
-_NO_PROTOCOLS = {"answer_gate"}
-"""Modules that the search skips: this one would import LangChain's agents, which takes time."""
 _GROUP: Group = "jurygraph.protocols"
 
 _REFERENCE = re.compile(r"(?P<source>.+\.py|\w+(?:\.\w+)*(?=:))(?::(?P<object>\w+))?")
@@ -268,7 +266,7 @@ def _bundled_modules() -> dict[str, str]:
     found: dict[str, str] = {}
     for package in (_PROTOCOLS, _WRAPPERS):
         for module in pkgutil.iter_modules(import_module(package).__path__):
-            if not module.ispkg and module.name not in _NO_PROTOCOLS:
+            if not module.ispkg:
                 found[module.name] = f"{package}.{module.name}"
     return found
 

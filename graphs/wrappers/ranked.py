@@ -53,8 +53,13 @@ class RankedInput(TypedDict):
 
     question: str
     answers: list[str]
-    criteria: NotRequired[list[str]]
+    criteria: NotRequired[list[str] | None]
+    context: NotRequired[str | None]
     reference: NotRequired[str | None]
+
+
+FURTHER = ("criteria", "context", "reference")
+"""The optional inputs."""
 
 
 class Compared(TypedDict):
@@ -120,7 +125,9 @@ def ranked(
     )
 
     def concluded(state: RankedState) -> dict[str, Any]:
-        return elect(rule, len(state["answers"]), state["comparisons"], approve_from)
+        elected = elect(rule, len(state["answers"]), state["comparisons"], approve_from)
+        # Otherwise the next question on this thread would have this one's reference.
+        return {**elected, **dict.fromkeys(FURTHER)}
 
     graph.begin(_prepared)
     judge_node = nested_judge_node(slot, lambda sent: {"task": sent["task"]}, _heard, mark=_mark)
@@ -144,9 +151,7 @@ def _prepared(state: RankedState) -> dict[str, Any]:
 
 def _every_two(state: Mapping[str, Any]) -> list[Send]:
     """Send the judge every two answers, with their numbers."""
-    further = {
-        name: state[name] for name in ("criteria", "reference") if state.get(name) is not None
-    }
+    further = {name: state[name] for name in FURTHER if state.get(name) is not None}
     about = {"kind": "compare", "question": state.get("question"), **further}
     pairs = combinations(enumerate(state["answers"], start=1), 2)
     return [

@@ -423,10 +423,10 @@ def test_the_placeholders_of_every_template_are_known(filled_in: dict[str, set[s
         assert values == set(given_to(name) or ()), name
     bundled = Prompts.bundled()
     unseen = {name for name in bundled.sources if name not in filled_in}
-    # Those of graphs that are no protocols, and of replies and texts that these runs do not have.
-    assert {name.partition("/")[0] for name in unseen} <= {"audit", "refine", "shared", "debate"}, (
-        sorted(unseen)
-    )
+    # Those of graphs that are no protocols, of agents with tools, and of replies and texts that these
+    # runs do not have.
+    folders = {"audit", "court", "debate", "refine", "shared", "tools"}
+    assert {name.partition("/")[0] for name in unseen} <= folders, sorted(unseen)
     for name, source in bundled.sources.items():
         given = given_to(name)
         assert given is not None, name

@@ -155,15 +155,20 @@ def main() -> None:
                         figures.append(
                             measure(protocol, data, concurrency, arguments.seconds, at_once)
                         )
-                held, at_once_too = found[False], found[True]
-                took, took_at_once = (
-                    median(one.seconds for one in figures) for figures in (held, at_once_too)
-                )
+                held = found[False]
+                sent_at_once = found[True]
+                seconds_held = median(one.seconds for one in held)
+                seconds_at_once = median(one.seconds for one in sent_at_once)
                 rows.append(
                     (
-                        *(protocol, concurrency, held[0].calls),
-                        *(100 * held[0].share, 100 * at_once_too[0].share),
-                        *(took, took_at_once, took / took_at_once),
+                        protocol,
+                        concurrency,
+                        held[0].calls,
+                        100 * held[0].share,
+                        100 * sent_at_once[0].share,
+                        seconds_held,
+                        seconds_at_once,
+                        seconds_held / seconds_at_once,
                     )
                 )
     show("E1b", HEADINGS, rows)

@@ -92,8 +92,22 @@ def read(folder: Path, sizes: list[int]) -> dict[str, list[Measured]]:
     return found
 
 
-def judged(folder: Path, sizes: list[int]) -> tuple[list[Measured], float, float]:
-    """Judge items; return what it took, and the bytes of an item in results and journal."""
+class Judging(NamedTuple):
+    """The cost of judging items.
+
+    Attributes:
+        points: time and memory at each size.
+        result_bytes: the bytes of an item in ``results.jsonl``.
+        journal_bytes: the bytes of an item in the journal.
+    """
+
+    points: list[Measured]
+    result_bytes: float
+    journal_bytes: float
+
+
+def judged(folder: Path, sizes: list[int]) -> Judging:
+    """Judge these numbers of items."""
     found = []
     for size in sizes:
         with simulated(two_cores()[1]) as provider:
@@ -101,11 +115,8 @@ def judged(folder: Path, sizes: list[int]) -> tuple[list[Measured], float, float
             out = folder / f"judged-{size}"
             done = judge("debate", data, out, provider, *FIVE_CALLS, *ASPECT)
         found.append(Measured(size, done.cpu_seconds, done.peak_mib))
-    results, journal = (
-        sum(path.stat().st_size for path in out.glob(pattern)) / size
-        for pattern in ("results.jsonl", "journal.sqlite*")
-    )
-    return found, results, journal
+    journal = sum(path.stat().st_size for path in out.glob("journal.sqlite*"))
+    return Judging(found, (out / "results.jsonl").stat().st_size / size, journal / size)
 
 
 def rows_of(stage: str, points: list[Measured], target: int) -> list[tuple[object, ...]]:
@@ -139,13 +150,14 @@ def main() -> None:
     lines = [int(size) for size in arguments.lines.split(",")]
     items = [int(size) for size in arguments.items.split(",")]
     if arguments.quick:
-        lines, items = [1000, 3000, 10_000], [20, 60]
+        lines = [1000, 3000, 10_000]
+        items = [20, 60]
     target = arguments.target
     show_machine()
     with scratch() as folder:
-        judging, result_bytes, journal_bytes = judged(folder, items)
+        judging = judged(folder, items)
         reading = read(folder, lines)
-    rows = rows_of("judge", judging, target)
+    rows = rows_of("judge", judging.points, target)
     for stage, points in reading.items():
         rows += rows_of(stage, points, target)
     headings = ("stage", "", "measured", "prediction off", "per million", f"at {target:,}")
@@ -159,13 +171,13 @@ def main() -> None:
         [
             (
                 "results.jsonl",
-                f"{result_bytes:.0f} bytes an item",
-                f"{result_bytes * target / 1e9:.0f} GB",
+                f"{judging.result_bytes:.0f} bytes an item",
+                f"{judging.result_bytes * target / 1e9:.0f} GB",
             ),
             (
                 "journal",
-                f"{journal_bytes / CALLS:.0f} bytes a call",
-                f"{journal_bytes * target / 1e9:.0f} GB",
+                f"{judging.journal_bytes / CALLS:.0f} bytes a call",
+                f"{judging.journal_bytes * target / 1e9:.0f} GB",
             ),
             ("calls", CALLS, f"US$ {money:,.0f}"),
         ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any, Literal, TypeAlias, TypedDict, Unpack, overload
@@ -177,6 +178,6 @@ class TakesGateOptions:
         super().__init__()
         self._set_up(judge, aspect, **options)
 
+    @abstractmethod
     def _set_up(self, judge: Any, aspect: Rated, **options: Any) -> None:
         """Check the arguments and make the judge."""
-        raise NotImplementedError

@@ -124,10 +124,10 @@ class JudgeCalls:
     def usage(self) -> JudgeUsage:
         """The usage so far."""
         with self._lock:
-            spent, cached = self._spent, self._cached
-        return JudgeUsage(
-            spent.calls, cached, spent.input_tokens, spent.output_tokens, spent.cost_usd
-        )
+            spent = self._spent
+            return JudgeUsage(
+                spent.calls, self._cached, spent.input_tokens, spent.output_tokens, spent.cost_usd
+            )
 
     @contextmanager
     def judgement(self) -> Iterator[None]:

@@ -124,7 +124,7 @@ class CourtState(JudgeState, CourtInput, CourtOutput):
 
 
 class CourtGraph(ProtocolGraph[SamreSettings]):
-    """The graph of a court, whose input and output differ from those of a protocol."""
+    """The graph of a court, with an input and an output of its own."""
 
     state_class = CourtState
     output_class = CourtOutput
@@ -172,7 +172,7 @@ PROTOCOL = Protocol(
     role_kinds=SAMRE_FACTS.role_kinds,
     input_schema=CourtInput,
 )
-"""The record of the court, which is no registered protocol: its task is not a comparison of two."""
+"""The record of the court. It is not a registered protocol, because its task has several answers."""
 
 
 def leader_of(totals: Score) -> int | None:
@@ -263,7 +263,7 @@ async def prepare(state: CourtState, runtime: AgentRuntime[SamreSettings]) -> di
     check_context(case, runtime)
     task: dict[str, Any] = {"kind": "compare", **case.model_dump(mode="json")}
     if len(case.answers) == len(SIDES):
-        # Two answers are a task of SAMRE, whose prompts and forms they get.
+        # Two answers are a task of SAMRE, and get its prompts and forms.
         answers = task.pop("answers")
         task |= {f"answer_{at}": answer for at, answer in enumerate(answers, start=1)}
         task = parse_task(task).model_dump(mode="json")
@@ -314,7 +314,12 @@ def check_templates(prompts: Prompts, answers: int) -> None:
     names = ("advocate_alone", "case", "form_totals", "form_vote", "judge", "juror_vote")
     of_two = {f"courtroom/{name}" for name in names}
     of_more = {name for name in prompts.sources if name.startswith("court/")}
-    used, unused = (of_two, of_more) if answers == len(SIDES) else (of_more, of_two)
+    if answers == len(SIDES):
+        used = of_two
+        unused = of_more
+    else:
+        used = of_more
+        unused = of_two
     if (ignored := unused & prompts.replaced.keys()) and not used & prompts.replaced.keys():
         raise UsageError(
             f"template {min(ignored)}.md is not used for {answers} answers, "

@@ -69,7 +69,7 @@ class HostJudge:
         return f"{self.aspect.low:g} to {self.aspect.high:g}"
 
     def judged(self, **given: Any) -> Judgement:
-        """Judge; arguments and errors are those of the judge."""
+        """Judge a text; takes the arguments of the judge and raises its errors."""
         return self._read(self.judge(**given))
 
     async def ajudged(self, **given: Any) -> Judgement:
@@ -88,7 +88,7 @@ def plain_judge(judge: AnyJudge, function: str) -> Judge:
     """Return the judge itself.
 
     Raises:
-        UsageError: it is no judge, or one whose result is reduced to an ``output_schema``.
+        UsageError: it is not a judge, or it has an ``output_schema``.
     """
     made = judge.judge if isinstance(judge, AsyncJudge) else judge
     if not isinstance(made, Judge):

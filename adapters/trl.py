@@ -28,7 +28,7 @@ _OF_JUDGE = ("reference_outputs", "context", "attachments")
 """The arguments of a judge that a column of the same name fills."""
 
 FAILURES = (ReplyError, ModelCallError, JudgeTimeoutError)
-"""The errors of one judgement. A spent budget is none of them, because it ends all rewards."""
+"""The errors of one judgement. A spent budget is not included, because it ends the training."""
 
 Rewards = list[float | None]
 
@@ -56,11 +56,10 @@ def reward(
     """Return a reward function for ``GRPOTrainer(reward_funcs=...)``.
 
     A judge with an aspect rates each completion, and the reward is its score on the aspect's scale.
-    A judge without one compares every two completions of the same prompt, as ``ranked`` does, and
-    the reward is the
-    share of these comparisons that the completion won, a tie as half: from 0 to 1, relative to its
-    group. All completions of a prompt have to be in one call, so choose batches
-    that do not divide a group between processes.
+    A judge without an aspect compares every two completions of the same prompt, as ``ranked`` does.
+    The reward is then the share of these comparisons that the completion won, from 0 to 1. A tie is
+    half a win. All completions of a prompt have to be in one call, so choose batches that do not
+    divide a group between processes.
 
     A judgement that fails gives no reward (``None``), and so does a comparison with any failure to
     all completions of its prompt. A spent budget (``LimitError``) ends the training, because no

@@ -35,7 +35,7 @@ class FittedCascade(NamedTuple):
             absolute error of scores.
         asked: the share of items on which the expensive judge is asked, by cross-fitting.
         cheap, expensive: the mean losses of the two judges alone.
-        signals: the signals that were compared: those that all cheap verdicts have.
+        signals: the compared signals; a signal is compared if all cheap verdicts have it.
         left_out: the number of items that were not used, by the reason; empty if all were.
     """
 

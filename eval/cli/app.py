@@ -132,7 +132,7 @@ class _Commands(_PlainFlags, _PrintableErrors, TyperGroup):
         """Load the called command; return it with its arguments.
 
         Raises:
-            UsageError: an unknown command; the error names those that may be meant.
+            UsageError: an unknown command. The error suggests similar commands.
         """
         if meant := GUESSED.get(args[0]) if args else None:
             known = "; ".join(f"{name} ({COMMANDS[name].summary.rstrip('.')})" for name in meant)

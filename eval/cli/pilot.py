@@ -1,4 +1,4 @@
-"""Judge a few labelled items before a panel is paid for: the option ``--pilot`` of ``run``."""
+"""Measure a panel on a few labelled items before the whole run: the option ``--pilot``."""
 
 from __future__ import annotations
 
@@ -28,8 +28,9 @@ def check_pilot(plans: Sequence[Plan]) -> None:
     for planned in plans:
         need_labels(planned, "--pilot", "Leave out --pilot.")
         data = planned.dataset.location
-        judges = [name for of in plans if of.dataset.location == data for name in of.graphs]
-        if len(judges) < 2 and not any(map(_has_members, plans)):
+        on_data = [other for other in plans if other.dataset.location == data]
+        judges = [name for other in on_data for name in other.graphs]
+        if len(judges) < 2 and not any(map(_has_members, on_data)):
             raise UsageError(
                 f"--pilot measures the members of a panel, but {judges[0]} is one judge: give "
                 "several models (--model, repeatable) or protocols, or a panel such as ensemble"
@@ -37,7 +38,7 @@ def check_pilot(plans: Sequence[Plan]) -> None:
 
 
 def _has_members(planned: Plan) -> bool:
-    """Return whether a planned judge has several members that vote, all of whom are asked."""
+    """Return whether a planned judge has several voting members and asks all of them."""
     return any(
         record.role_kinds.get(role) in _VOTING and size > 1
         for graph in planned.graphs.values()

@@ -271,8 +271,8 @@ class Judge:
     def usage(self) -> JudgeUsage:
         """The usage of all judgements so far, also as a tool, a node, an agent or a gate.
 
-        Calls of ``judge.graph`` and of ``judge.evaluate`` are not included. Nor are those that a
-        graph of your own or a remote graph makes itself.
+        It does not include calls of ``judge.graph`` and ``judge.evaluate``, and calls that your own
+        graph or a remote graph makes itself.
         """
         return self._calls.usage
 

@@ -17,7 +17,9 @@ Names = Callable[[JudgeState, Any], Sequence[str]]
 
 @dataclass(frozen=True)
 class PanelRules(Generic[SettingsT]):
-    """The rules of agents of whom some may fail; ``ProtocolGraph.agents`` takes it as ``quorum``.
+    """The rules of a panel in which some agents may fail.
+
+    ``ProtocolGraph.agents`` takes it as ``quorum``.
 
     Attributes:
         quorum: ``majority``, ``all``, a number, or a function that returns one of them from the

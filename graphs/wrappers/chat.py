@@ -10,7 +10,7 @@ agents' turns are messages with the agent's name, streamed as soon as they are m
 (``stream_mode="messages"``). The last message is the verdict in words. A message that is not a task
 is answered with the reason and the form.
 
-Model calls: those of the protocol inside.
+Model calls: as many as the protocol inside makes.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ Answer 2: It mirrors the sea.
 
 To give other fields too, send the task as one JSON object and nothing else: \
 `{"kind": "compare", "question": "...", "answer_1": "...", "answer_2": "...", "reference": "..."}`."""
-"""The forms of a message, for a user whose message is in none of them."""
+"""The forms of a message, for the answer to a message in another form."""
 
 _FORMS = (("aspect", "source", "candidate"), ("question", "answer_1", "answer_2"))
 """The sections of each form, in their order. The first section of a message selects the form."""
@@ -135,7 +135,7 @@ def task_in(messages: Sequence[BaseMessage]) -> dict[str, Any]:
     """Return the fields of the task in the last human message.
 
     Raises:
-        UsageError: there is no human message, or it is in neither form.
+        UsageError: the conversation has no human message, or the message has another form.
 
     >>> task_in([HumanMessage("Question: Why?\\nAnswer 1: Rain.\\nAnswer 2: Snow.")])["answer_2"]
     'Snow.'

@@ -11,7 +11,7 @@ from .protocol_settings import SamreSettings
 
 
 class CourtSettings(SamreSettings):
-    """Settings of a court: those of SAMRE that apply to any number of answers.
+    """Settings of a court: the settings of SAMRE that apply to any number of answers.
 
     The others are refused by name.
 

@@ -1,10 +1,10 @@
 """Hold a call back while another one is about to put their common prefix into a provider's cache.
 
 Providers discount the beginning of a prompt that they have read before. Agents that are asked at the
-same time begin alike, as do the aspects of one text, and none of them would get the discount. So the
-first call with a new beginning is answered before the others of its item are sent. Meanwhile, the
-run starts other items, so that as many calls as before are in flight. Without other items, nothing
-waits.
+same time have prompts with the same beginning, as do the aspects of one text. If all these calls are
+sent at once, the provider discounts no call. So the first call with a new beginning is answered
+before the other calls of its item are sent. Meanwhile, the run starts other items, so that as many
+calls as before are in flight. If there are no other items, no call waits.
 """
 
 from __future__ import annotations
@@ -26,7 +26,10 @@ REMEMBERED = 16_384
 """The blocks of answered calls that are remembered, about two million tokens."""
 
 MOST_HELD = 4
-"""For each call in flight, at most so many verdicts wait: the aspects of an item, and a reserve."""
+"""The maximum number of waiting verdicts per call in flight.
+
+Four is enough for the aspects of an item and some more.
+"""
 
 
 @dataclass(eq=False)
@@ -82,11 +85,11 @@ class PrefixGate:
         self._waiting: Counter[Key] = Counter()
         self._standing: set[Key] = set()
         self.start_others: Callable[[], bool] = no_others
-        """Start other verdicts in the place of those that stand still; false if none is left."""
+        """Start one verdict for each waiting verdict; returns false if all verdicts have started."""
 
     @property
     def standing(self) -> int:
-        """The number of verdicts all of whose calls are held back."""
+        """The number of verdicts that only wait, because the gate holds all their calls."""
         return len(self._standing)
 
     @asynccontextmanager
@@ -131,7 +134,7 @@ class PrefixGate:
         passage.held.clear()
 
     def balance(self) -> None:
-        """Start other items for verdicts that stand still; without any, let calls go at once."""
+        """Start other items for waiting verdicts. If there are none, let waiting calls go."""
         if not self._held:
             return
         if len(self._standing) < MOST_HELD * self._slots and self.start_others():

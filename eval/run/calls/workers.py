@@ -1,4 +1,4 @@
-"""Workers that take jobs from one iterator, more of them while some can only wait."""
+"""Workers that take jobs from one iterator. While some of them wait, others are added."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ Job = TypeVar("Job")
 
 
 class Workers(Generic[Job]):
-    """As many workers as calls may be in flight, and one more for each that stands at the gate.
+    """One worker for each call that may be in flight, and one more for each waiting worker.
 
     Args:
-        number: the number of workers that do not stand.
+        number: the number of workers that do not wait at the gate.
         stop: ends them after their current job.
-        gate: holds calls back, and so the workers whose jobs make them; ``None`` if none stands.
+        gate: makes calls wait, and so the workers of these calls; ``None`` if no call waits.
     """
 
     def __init__(self, number: int, stop: StopSignal, gate: PrefixGate | None) -> None:

@@ -160,7 +160,7 @@ class _ShardPlan(Plan):
 
 
 class ShardOutcome(NamedTuple):
-    """What a worker hands over when its shard has ended.
+    """The outcome of a shard, which the worker returns at its end.
 
     Attributes:
         results: the results.
@@ -184,7 +184,7 @@ class _ShardRun(Run):
     finished: list[Result]
 
     def keep(self, result: Result) -> None:
-        """Add a result to those that are handed over."""
+        """Add a result to the outcome of the shard."""
         self.finished.append(result)
 
 

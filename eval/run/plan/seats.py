@@ -18,7 +18,7 @@ _WITHOUT_DISCLOSURE = ("offline", "local")
 
 
 def note_on_seats(graphs: Mapping[str, Graph]) -> str:
-    """Return a sentence on the judges whose members all have one model; empty without any."""
+    """Return a sentence on the judges with one model for all members, or an empty text."""
     found = {
         name: model
         for name, graph in graphs.items()

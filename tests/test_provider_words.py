@@ -403,6 +403,7 @@ NAMED = re.compile(
 )
 EXCEPTIONS = {
     "state/redaction.py": "a prefix of keys is a name, and errors are redacted before records exist",
+    "nodes/models/families.py": "makers of models, who wrote texts; not services that are called",
     "nodes/models/resolver.py": "OpenAI's protocol, which many servers speak, is named in a message",
     "eval/run/batch_api/anthropic_batches.py": "batches of Anthropic",
     "eval/run/batch_api/gemini_batches.py": "batches of Gemini",

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 from jurygraph.eval import evaluate
-from jurygraph.nodes.models import openai_fast, resolver
+from jurygraph.nodes.models import resolver
+from jurygraph.nodes.models.providers import openai
 from jurygraph.state import UsageError
 from jurygraph.state.settings import ModelSpec
 
@@ -62,7 +63,7 @@ def test_without_the_option_other_servers_get_no_key(provider: Provider, tmp_pat
 def test_openai_gets_its_own_parameter(
     provider: Provider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(openai_fast, "OPENAI_HOST", "127.0.0.1")
+    monkeypatch.setattr(openai, "HOST", "127.0.0.1")
     provider.play(by=scorer)
     judged(provider, tmp_path)
     keys = keys_by_item(provider, lambda request: request.body["prompt_cache_key"])

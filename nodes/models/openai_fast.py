@@ -48,7 +48,7 @@ from .connections import (
 )
 from .httpx_bodies import LARGEST_BODY
 from .provider_errors import ResponseError
-from .providers import request_body
+from .providers import is_openai_host, request_body
 from .responses import replace_surrogates, token_count
 from .retry import loop_time
 
@@ -108,7 +108,7 @@ class FastChatOpenAI(ChatOpenAI):
             servers.append(Server(name, url, sent, proxy, session_header))
         self._session_header = session_header
         # Other servers may refuse a field that they do not know.
-        self._takes_cache_key = all(server.url.host == OPENAI_HOST for server in servers)
+        self._takes_cache_key = all(is_openai_host(server.url.host or "") for server in servers)
         # aiohttp supports HTTP proxies only. SOCKS, and requests that need the client, go through
         # it.
         plain = all(server.proxy is None or server.proxy.startswith("http") for server in servers)
@@ -168,7 +168,6 @@ class FastChatOpenAI(ChatOpenAI):
         return result
 
 
-OPENAI_HOST = "api.openai.com"
 CACHE_KEY = "prompt_cache_key"
 """OpenAI's parameter by which calls with a common prefix reach the same machine."""
 

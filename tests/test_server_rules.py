@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from jurygraph.graphs import chateval, debate, repeated, single
+from jurygraph.graphs.engine import registry
 from jurygraph.graphs.engine.base import ProtocolGraph
 from jurygraph.graphs.engine.registry import protocols
 from jurygraph.graphs.wrappers.calibrated import graph as calibrated_graph
@@ -42,6 +43,13 @@ TASK = {"kind": "score", "source": "It rained.", "candidate": "Rain.", "aspect":
 PAIR = {"kind": "compare", "question": "Why?", "answer_1": "So.", "answer_2": "Because."}
 SERVED = {"configurable": {"assistant_id": "a", "graph_id": "debate"}}
 """The config that a server adds to every run."""
+
+
+@pytest.fixture(autouse=True)
+def registered_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forget the protocols that a test registers, so that later tests do not know them."""
+    monkeypatch.setattr(registry, "_loaded", dict(registry._loaded))
+
 
 PROMPTS = {"prompts": "/etc"}
 LONG_ROLES = [{"name": "A", "description": "b" * 200_000}]

@@ -91,8 +91,8 @@ sys.exit(code if code >= 0 else 128 - code)
 )
 
 
-def judging(protocol: str, data: Path, out: Path, *options: str) -> list[str]:
-    """The command that judges ``data`` with the simulated model."""
+def judging(protocol: str, data: Path, out: Path, *options: str, model: str = MODEL) -> list[str]:
+    """The command that judges ``data`` with the simulated model, by this name."""
     return [
         *PROGRAM,
         "run",
@@ -102,14 +102,22 @@ def judging(protocol: str, data: Path, out: Path, *options: str) -> list[str]:
         "--out",
         str(out),
         "--model",
-        MODEL,
+        model,
         *options,
     ]
 
 
-def judge(protocol: str, data: Path, out: Path, provider: Simulated, *options: str) -> Finished:
+def judge(
+    protocol: str,
+    data: Path,
+    out: Path,
+    provider: Simulated,
+    *options: str,
+    model: str = MODEL,
+) -> Finished:
     """Judge ``data`` in a fresh process, and have it succeed."""
-    finished = run(judging(protocol, data, out, *options), provider.environment, out.parent)
+    command = judging(protocol, data, out, *options, model=model)
+    finished = run(command, provider.environment, out.parent)
     if finished.code:
         raise SystemExit(
             f"jurygraph run {protocol} ended with {finished.code}:\n{finished.output[-3000:]}"

@@ -46,12 +46,13 @@ def measured(folder: Path, workers: int, arguments: Any) -> tuple[float, float]:
     with simulated(latency_ms=arguments.latency_ms, words=12) as provider:
         # Its address is new each time. It is part of the model's name, by which the journal
         # distinguishes calls.
-        model = ("--model", f"openai:sim-model?base_url={provider.url}", *FIVE_CALLS, *ASPECT)
-        given = ("--concurrency", str(arguments.concurrency), "--journal", arguments.journal)
+        model = f"openai:sim-model?base_url={provider.url}"
+        given = (*FIVE_CALLS, *ASPECT, "--concurrency", str(arguments.concurrency))
+        given = (*given, "--journal", arguments.journal)
         started = time.perf_counter()
         if arguments.launcher == "ray":
             spread = ("--engine", "ray", "--workers", str(workers))
-            judge("debate", data, out, provider, *model, *given, *spread)
+            judge("debate", data, out, provider, *given, *spread, model=model)
         else:
             with ThreadPoolExecutor(workers) as pool:
                 shards = [
@@ -61,10 +62,10 @@ def measured(folder: Path, workers: int, arguments: Any) -> tuple[float, float]:
                         data,
                         out,
                         provider,
-                        *model,
                         *given,
                         "--shard",
                         f"{number}/{workers}",
+                        model=model,
                     )
                     for number in range(1, workers + 1)
                 ]

@@ -67,7 +67,7 @@ def votes_needed(quorum: Quorum, members: int) -> int:
     return quorum
 
 
-def failed_turns(turns: Iterable[Turn]) -> dict[tuple[Any, ...], list[Turn]]:
+def failed_turns(turns: Sequence[Turn]) -> dict[tuple[Any, ...], list[Turn]]:
     """Return the failed turns of each agent that has not voted, which is one whose last turn failed.
 
     A member that is asked in both orders of the answers has voted only if it answered in both,
@@ -80,6 +80,9 @@ def failed_turns(turns: Iterable[Turn]) -> dict[tuple[Any, ...], list[Turn]]:
         The failed turns by agent, also those before a replacement that failed; its repeat and stage
         are part of the key, because wrappers ask an agent several times.
     """
+    # Every verdict asks, and almost always nobody has failed.
+    if not any("problem" in turn or "replaces" in turn for turn in turns):
+        return {}
     asked: dict[tuple[Any, ...], dict[int | None, list[Turn]]] = {}
     for turn in turns:
         asked.setdefault(_agent_of(turn), {}).setdefault(turn.get("order"), []).append(turn)
@@ -122,8 +125,10 @@ def without_missing(turns: Sequence[Turn]) -> Sequence[Turn]:
     ]
 
 
-def silent_turns(turns: Iterable[Turn]) -> list[Turn]:
+def silent_turns(turns: Sequence[Turn]) -> list[Turn]:
     """Return the failed turns of agents that were asked again in a later round."""
+    if not any("problem" in turn for turn in turns):
+        return []
     last: dict[tuple[Any, ...], Turn] = {}
     silent = []
     for turn in turns:

@@ -54,8 +54,10 @@ _LEAD_IN = re.compile(
 _DEEPEST = 40
 
 
+@lru_cache(maxsize=1024)
 def spelled(key: str) -> str:
     """Return a key in snake case, so that different spellings are equal."""
+    # Replies in JSON repeat the same few keys.
     snake = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", key.strip())
     return re.sub(r"[^\w]+", "_", snake).strip("_").casefold()
 

@@ -182,10 +182,24 @@ def _words(detail: ErrorDetails, where: tuple[str | int, ...], owner: type[Check
         return _unknown(where, owner)
     if kind == "value_error":
         return str(context["error"])
+    if kind in ("too_short", "too_long"):
+        return _wrong_length(kind, context)
     words = _WORDS.get(kind) or detail["msg"].replace("Input should be", "must be")
     if kind == "literal_error":
         return words + did_you_mean(str(detail["input"]), re.findall(r"'([^']*)'", words))
     return words
+
+
+def _wrong_length(kind: str, context: Mapping[str, Any]) -> str:
+    if kind == "too_short":
+        bound = f"at least {context['min_length']}"
+        most = context["min_length"]
+    else:
+        bound = f"at most {context['max_length']}"
+        most = context["max_length"]
+    # Pydantic does not count to the end of an iterator that is too long.
+    got = "more" if context.get("actual_length") is None else context["actual_length"]
+    return f"must have {bound} {'entry' if most == 1 else 'entries'}, got {got}"
 
 
 def _merged(faults: list[Fault]) -> list[Fault]:

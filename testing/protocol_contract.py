@@ -245,6 +245,16 @@ class ProtocolContract:
             graph.invoke({"task": bad})
         assert model.calls == []
 
+    def test_an_unknown_key_of_the_input_is_refused_before_any_call(self, own_kind: str) -> None:
+        model = ScriptedModel(script=self.objecting_reply)
+        graph = self.module().build(models={"*": model}).compile()
+        given = {"task": self._task(own_kind), "tasks": []}
+        with pytest.raises(UsageError, match="tasks is not in the input of .*did you mean task?"):
+            graph.invoke(given)
+        with pytest.raises(UsageError, match="tasks is not in the input of .*did you mean task?"):
+            asyncio.run(graph.ainvoke(given))
+        assert model.calls == []
+
     def test_an_unknown_role_or_setting_is_refused(self) -> None:
         module = self.module()
         with pytest.raises(UsageError, match="no role 'usher'; its roles are"):

@@ -31,6 +31,9 @@ SHORT_STEPS = "JURYGRAPH_SHORT_STEPS"
 STREAM_OF_SUBGRAPHS = "__pregel_stream"
 """The config has this key if LangGraph also streams sub-graphs (``subgraphs=True``)."""
 
+READ_OF_TASK = "__pregel_read"
+"""The config of a task of a graph has this key; a run of the outermost graph has not."""
+
 BETWEEN_NODES = "|"
 """LangGraph's separator between the nodes of a checkpoint's namespace."""
 
@@ -38,6 +41,14 @@ BETWEEN_NODES = "|"
 def config_of_task() -> RunnableConfig:
     """Return the config of the task that runs now; empty outside a run."""
     return var_child_runnable_config.get() or {}
+
+
+def is_inside_another(config: RunnableConfig | None) -> bool:
+    """Return whether a graph that is called with this config runs inside a task of another graph."""
+    return any(
+        READ_OF_TASK in around.get("configurable", {})
+        for around in (config or {}, config_of_task())
+    )
 
 
 def is_of_judge_inside(config: RunnableConfig) -> bool:

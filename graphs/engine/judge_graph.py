@@ -38,6 +38,7 @@ from ...nodes.common.server_rules import (
 from ...nodes.common.sync_bridge import set_for_block
 from ...nodes.runtime.agent_runtime import Publish, heard_beside, marks_of_wrappers
 from ...nodes.runtime.bound_judge import begun_with, without_hidden
+from ...state.checked import did_you_mean
 from ...state.errors import UsageError
 from ...state.settings import Settings, WrapperSettings
 from ...state.transcript import Turn
@@ -46,6 +47,7 @@ from ._langgraph import (
     STREAM_OF_SUBGRAPHS,
     beside,
     checkpoints_around,
+    is_inside_another,
     is_of_judge_inside,
     is_same_checkpoint,
     latest_checkpoint,
@@ -78,7 +80,12 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
         context: Any = None,
         **options: Any,
     ) -> Iterator[Any]:
-        """Stream as LangGraph does; a resumed run without a context uses its original context."""
+        """Stream as LangGraph does; a resumed run without a context uses its original context.
+
+        Raises:
+            UsageError: the input has a key that the graph does not read. LangGraph would drop it.
+        """
+        self._check_input(input, config)
         if config and _is_resumed(input, config):
             # LangGraph takes the config of a nested judge for a fork of the whole graph and
             # restarts its judges, which would lose an edit of that judge. If no turn was added
@@ -99,6 +106,7 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
         **options: Any,
     ) -> AsyncIterator[Any]:
         """Stream as ``stream`` does."""
+        self._check_input(input, config)
         schema = self.builder.context_schema
         if schema is not None and issubclass(schema, Settings):
             check_known_keys(schema, config, await context_of_assistant(config))
@@ -115,6 +123,22 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
         async with aclosing(cast("AsyncGenerator[Any]", parts)):
             async for part in parts:
                 yield part
+
+    def _check_input(self, input: Any, config: RunnableConfig | None) -> None:
+        """Refuse keys of an input that the graph does not read."""
+        # As a node of another graph, it receives the whole state of that graph.
+        if not isinstance(input, Mapping) or is_inside_another(config):
+            return
+        known = self.builder.schemas[self.builder.input_schema]
+        unknown = [str(key) for key in input if key not in known]
+        if unknown:
+            meant = did_you_mean(unknown[0], list(known))
+            # LangGraph's name of a graph that was compiled without one.
+            name = "this graph" if self.name == "LangGraph" else self.name
+            raise UsageError(
+                f"{', '.join(unknown)} {'is' if len(unknown) == 1 else 'are'} not in the input of "
+                f"{name}{meant}{' Its' if meant else '; its'} keys are {', '.join(known)}"
+            )
 
     def _is_latest(self, checkpoint: RunnableConfig) -> bool:
         """Return whether a checkpoint is the latest of its graph on its thread."""

@@ -47,8 +47,8 @@ def measured(folder: Path, workers: int, arguments: Any) -> tuple[float, float]:
         # Its address is new each time. It is part of the model's name, by which the journal
         # distinguishes calls.
         model = f"openai:sim-model?base_url={provider.url}"
-        given = (*FIVE_CALLS, *ASPECT, "--concurrency", str(arguments.concurrency))
-        given = (*given, "--journal", arguments.journal)
+        in_flight = ("--concurrency", str(arguments.concurrency))
+        given = (*FIVE_CALLS, *ASPECT, *in_flight, "--journal", arguments.journal)
         started = time.perf_counter()
         if arguments.launcher == "ray":
             spread = ("--engine", "ray", "--workers", str(workers))

@@ -11,9 +11,14 @@ from typing import Any
 
 import pytest
 from jurygraph.eval import Dataset, load_dataset
-from jurygraph.eval.datasets import files
+from jurygraph.eval.datasets import files, items
 from jurygraph.eval.datasets.aspect_choice import choose_aspects
-from jurygraph.eval.datasets.dataset import describe_data, find_item, load_again
+from jurygraph.eval.datasets.dataset import (
+    describe_data,
+    find_item,
+    item_of_run,
+    load_again,
+)
 from jurygraph.eval.datasets.items import EMPTY_TEXT, CompareItem, ScoreItem, parse_item
 from jurygraph.eval.run.plan.plan import plan
 from jurygraph.state import ASPECTS, Aspect, DataError, UsageError
@@ -264,6 +269,41 @@ def written(folder: Path, form: str, rows: list[dict[str, Any]]) -> Path:
 
 
 KINDS_OF_FILE = pytest.mark.parametrize("form", ["jsonl", "jsonl.gz", "csv", "json"])
+
+
+@KINDS_OF_FILE
+def test_an_item_of_a_run_is_found_again_unless_the_file_has_changed(
+    tmp_path: Path, form: str
+) -> None:
+    rows = [{**ROW, "id": f"i{n}", "source": f"about i{n + 1}"} for n in range(5)]
+    dataset = load_dataset(written(tmp_path, form, rows))
+    about = describe_data(dataset)
+    assert [item_of_run(about, f"i{n}") for n in range(5)] == list(dataset)
+    written(tmp_path, form, [{**row, "source": "other"} for row in rows])
+    with pytest.raises(DataError, match="has changed since the run"):
+        item_of_run(about, "i3")
+
+
+@pytest.mark.parametrize("id", ["é", '"', "5", "a/b"])
+def test_an_item_of_a_run_is_found_by_any_id(tmp_path: Path, id: str) -> None:
+    others = [{**ROW, "id": f"other {id}"}, {**ROW, "id": f"{id}{id}", "source": "else"}]
+    rows = [*others, {**ROW, "id": int(id) if id == "5" else id, "source": "it"}]
+    file = tmp_path / "data.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert item_of_run(describe_data(load_dataset(file)), id).id == id
+
+
+def test_other_items_are_not_parsed_to_find_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [{**ROW, "id": f"i{n}-", "source": f"s{n}"} for n in range(500)]
+    about = describe_data(load_dataset(written(tmp_path, "jsonl", rows)))
+    parsed = []
+    monkeypatch.setattr(
+        items, "parse_item", lambda row, kind: parsed.append(row["id"]) or parse_item(row, kind)
+    )
+    assert item_of_run(about, "i400-").id == "i400-"
+    assert parsed == ["i400-"]
 
 
 @KINDS_OF_FILE

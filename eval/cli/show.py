@@ -19,7 +19,7 @@ from ...state.redaction import redact, spelled_out
 from ...state.review_rules import KindOf
 from ...state.tasks import TEXTS
 from ...state.transcript import RoleKind, Turn, Usage
-from ..datasets.dataset import find_item, load_again
+from ..datasets.dataset import item_of_run
 from ..datasets.items import Item, ScoreItem
 from ..results.folder import read_manifest, results_of
 from ..results.results import Result, kind_of_turns
@@ -73,15 +73,10 @@ def print_item(
     print_note(out, manifest)
     data = manifest["data"]
     try:
-        texts = find_item(load_again(data), item)
-    # The data file is missing or has changed; the transcripts do not need it.
-    except JurygraphError:
-        texts = None
-    if texts:
-        out.print(*item_view(texts))
-    else:
-        reason = f"the data can no longer be read ({data['location']})"
-        out.print_line(f"The texts of this item are not shown, because {reason}.")
+        out.print(*item_view(item_of_run(data, item)))
+    # The transcripts do not need the data.
+    except JurygraphError as error:
+        out.print_line(f"The texts of this item are not shown. {error}")
     # Print debates side by side if the width allows it, else one below the other.
     debates = [_debate(result) for result in chosen]
     column = out.width // len(debates) - 1  # less the space between two panels

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 import sys
 import warnings
@@ -417,6 +418,52 @@ def load_again(about: Mapping[str, Any]) -> Dataset:
             tell=False,
         )
     return load_source(source, data_dir, sys.maxsize, "judge", tell=False)
+
+
+def item_of_run(about: Mapping[str, Any], id: str) -> Item:
+    """Find a judged item again from the manifest of its run (``describe_data``).
+
+    In a file with a JSON object in each line, only lines that contain the id are parsed, because
+    checking all of millions of items would take minutes.
+
+    Raises:
+        DataError: the data no longer exists or has changed since the run.
+    """
+    item = _item_in_lines(about, id)
+    if item is not None:
+        return item
+    dataset = load_again(about)
+    item = find_item(dataset, id) if dataset.digest == about["digest"] else None
+    if item is None:
+        raise DataError(f"{about['location']}: has changed since the run")
+    return item
+
+
+def _item_in_lines(about: Mapping[str, Any], id: str) -> Item | None:
+    """Return an item from a file with a JSON object in each line; None if it must be read whole."""
+    path = Path(about["location"])
+    columns = about.get("columns") or {}
+    is_plain = json.dumps(id) == f'"{id}"' and columns.get("id") != ROW_NUMBER
+    if catalog.find_source(about["name"]) or not is_plain or not path.is_file():
+        return None
+    rows = row_file(path)
+    if not rows.has_object_lines or rows.current_digest() != about["digest"]:
+        return None
+    where = f"{path}, {rows.line_name}"
+    # A layout may make an item from several rows.
+    if layouts_of([*islice(rows.rows(), LOOKED_AT)], where):
+        return None
+    having = renamed(rows.rows_with(id), columns, str(path), None, rows.line_name)
+    codes = about.get("label_codes") or {}
+    items = parse_rows(
+        having,
+        str(path),
+        rows.line_name,
+        codes=codes,
+        kind=kind_of_mapping(columns),
+        empty=about.get("empty", "refuse"),
+    )
+    return next((item for _, item in items if item.id == id), None)
 
 
 def data_options(described: Mapping[str, Any]) -> list[str]:

@@ -125,6 +125,35 @@ class RowFile:
             raise self._changed()
         self.digest = digest
 
+    def rows_with(self, text: str) -> Iterator[Row]:
+        """Yield the rows whose line contains a text, without parsing the others.
+
+        Only for a file with a JSON object in each line. The file is not compared with an earlier
+        pass.
+        """
+        with self._open() as content:
+            for number, line in enumerate(self._lines(content), start=1):
+                if text in line:
+                    where = f"{self.path}, line {number}"
+                    yield number, _named_fields(_parsed_json(line, where), where)
+
+    @property
+    def has_object_lines(self) -> bool:
+        """Whether each line is a JSON object, by the file's name."""
+        return self._name.endswith((".jsonl", ".ndjson"))
+
+    def current_digest(self) -> str:
+        """Return the digest of the decompressed content as it is now.
+
+        Raises:
+            DataError: the file cannot be read.
+        """
+        try:
+            with self._open() as content:
+                return _digest(content)
+        except (OSError, EOFError, zlib.error) as error:
+            raise unreadable(self.path, error) from error
+
     def _parsed(self, content: _Content) -> Iterator[Row]:
         """Yield the rows in the file's content."""
         if self._is_csv:

@@ -298,10 +298,13 @@ def test_other_items_are_not_parsed_to_find_one(
 ) -> None:
     rows = [{**ROW, "id": f"i{n}-", "source": f"s{n}"} for n in range(500)]
     about = describe_data(load_dataset(written(tmp_path, "jsonl", rows)))
-    parsed = []
-    monkeypatch.setattr(
-        items, "parse_item", lambda row, kind: parsed.append(row["id"]) or parse_item(row, kind)
-    )
+    parsed: list[str] = []
+
+    def noted(row: dict[str, Any], kind: Any) -> Any:
+        parsed.append(row["id"])
+        return parse_item(row, kind)
+
+    monkeypatch.setattr(items, "parse_item", noted)
     assert item_of_run(about, "i400-").id == "i400-"
     assert parsed == ["i400-"]
 

@@ -1,4 +1,4 @@
-"""MORE: a team of advocates for each answer and one judge (courtroom paper, 3.1 and 3.3).
+"""MORE: two teams of advocates and one judge (courtroom paper, 3.1 and 3.3).
 
     prepare -> teams --advocates--> advocate x 2k -> teams      all at once; one of each side after the other if they
                  |                                              collaborate
@@ -15,8 +15,14 @@ The setting ``aggregate`` decides on the judge's input: one defence per team, me
 score of each team decides without a further judge. The totals of the last round count, 6 to 120 per
 side. The higher one wins.
 
+A comparison has a team for each answer. A rating has a team for a high score and one for a low
+score, and the judge gives the text one score on the aspect's scale. With ``best``, it scores the
+text once for each argument, and the verdict is the mean of the highest score after an argument for
+the text and the lowest score after one against it. The paper has no rating; appendix A.5 wishes for
+tests on summaries and dialogue, whose data sets have ratings.
+
 An advocate whose call fails is silent. Each round needs a quorum of the advocates, and at least one
-for each answer.
+for each side.
 
 Stop reason: ``complete``; with ``budget_tokens`` also ``budget``, if a further round would exceed it.
 
@@ -26,6 +32,7 @@ Model calls with k advocates per side: 2k + 3 in one round (``llm``), 2k + 1 (``
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any, Unpack
 
 from ..nodes.advocate import advocate_of_team
@@ -43,12 +50,21 @@ from ..nodes.runtime.bound_judge import Models
 from ..nodes.runtime.courtroom import (
     SIDES,
     best_rulings,
+    is_rating,
     side_of_agent,
     total_of,
     turns_of_round,
 )
+from ..nodes.runtime.rating_teams import LEVELS
 from ..nodes.runtime.stops import early_stop_of_teams
-from ..nodes.runtime.verdicts import Decision, scores_of_roles, with_early_stop
+from ..nodes.runtime.verdicts import (
+    Decision,
+    by_last_score,
+    nearest,
+    scores_of_roles,
+    with_early_stop,
+)
+from ..state.aggregation import mean_of
 from ..state.citations import COURTROOM
 from ..state.graph_state import JudgeState
 from ..state.panels import without_failed
@@ -87,13 +103,13 @@ def impossible(settings: MoreSettings) -> set[str]:
 
 protocol = Protocol(
     name="more",
-    summary="teams of advocates defend the two answers before one judge",
+    summary="teams of advocates argue for two answers, or about one text, before a judge",
     source="Optimal Architectures for Judging LLM Outputs Using LLMs, section 3.1",
     citation=COURTROOM,
-    kinds=("compare",),
+    kinds=("score", "compare"),
     roles=("advocate", "aggregator", "judge"),
     settings=MoreSettings,
-    prompts=("shared", "courtroom"),
+    prompts=("shared", "courtroom", "rating"),
     calls=calls,
     role_kinds=MORE_FACTS.role_kinds,
     agents=lambda settings: {
@@ -119,9 +135,15 @@ protocol = Protocol(
 
 
 def scores_by_round(state: JudgeState) -> list[Score]:
-    """Return each round's totals: the judge's, or with ``aggregate="best"`` each team's highest."""
+    """Return each round's totals, or its score of one text.
+
+    With ``aggregate="best"``, it is each team's best total, or the mean of each team's best score.
+    """
     # Only ``aggregate="best"`` scores single defences. This function does not know the settings.
-    return best_totals(state) or scores_of_roles(protocol.role_kinds)(state)
+    best = best_totals(state)
+    if not best:
+        return scores_of_roles(protocol.role_kinds)(state)
+    return [mean_of(of_round) for of_round in best] if is_rating(state) else [*best]
 
 
 def advocates_due(state: JudgeState, settings: MoreSettings) -> list[str]:
@@ -180,21 +202,33 @@ def stop_reason(state: JudgeState, settings: MoreSettings) -> StopReason:
 
 
 def decide(state: JudgeState, settings: MoreSettings) -> Decision:
-    """Decide by the last round's totals.
+    """Decide by the last round's totals, or by its score of one text.
 
     The details contain the points behind the totals, or with ``aggregate="best"`` the best
     defences.
     """
-    if settings.aggregate != "best":
-        decision = by_last_ruling(state, settings)
-    else:
-        best = best_rulings(state, state["round"])
-        details = {"best": selections(state, settings.tau), "tau": settings.tau}
-        decision = Decision(state["scores"][-1], max(best, key=total_of), details=details)
     turns = state["transcript"]
+    final = state["scores"][-1]
+    rates = is_rating(state)
+    if settings.aggregate == "best":
+        best = best_rulings(state, state["round"])
+        turn = nearest(best, final) if rates else max(best, key=total_of)
+        details = {"best": selections(state, settings.tau), "tau": settings.tau}
+        decision = Decision(final, turn, details=details)
+    elif rates:
+        decision = by_last_score(protocol.role_kinds)(state, settings)
+    else:
+        decision = by_last_ruling(state, settings)
     is_early = stop_reason(state, settings) == "budget"
     stop = early_stop_of_teams(settings, turns) if is_early else None
     return with_early_stop(decision, stop, turns, settings.budget_tokens)
+
+
+def name_of_side(state: JudgeState, side: Hashable) -> str:
+    """Return the name of a team's side for messages."""
+    if not is_rating(state):
+        return f"answer {side}"
+    return f"a {LEVELS[1] if side == SIDES[0] else LEVELS[2]} score"
 
 
 def build(
@@ -214,7 +248,10 @@ def build(
     graph.begin(then="teams")
     graph.agent("teams", teams)
     panel = PanelRules[MoreSettings](
-        quorum=lambda settings: settings.quorum, members=advocates, side_of=side_of_agent
+        quorum=lambda settings: settings.quorum,
+        members=advocates,
+        side_of=side_of_agent,
+        name_of_side=name_of_side,
     )
     graph.agents("advocate", advocate_of_team, then="teams", quorum=panel)
     graph.agents("aggregator", aggregator, then="judge")

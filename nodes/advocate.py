@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..state.graph_state import AgentState
@@ -16,11 +16,13 @@ from .runtime.courtroom import (
     SIDES,
     answers_of,
     ask_in_court,
+    is_rating,
     record_of,
     rounds_and_totals,
     side_of_agent,
     turns_of_round,
 )
+from .runtime.rating_teams import LEADS, ask_on_rating
 
 
 async def lone_advocate(state: AgentState, runtime: AgentRuntime[SamreSettings]) -> dict[str, Any]:
@@ -77,6 +79,8 @@ async def advocate_of_team(
 ) -> dict[str, Any]:
     """Ask one advocate of a team for its defence in this round.
 
+    On a rating, it argues for a high or for a low score.
+
     Shown: the case; from round 2 on the team's record; if they collaborate, the teammates' latest
     defences.
     """
@@ -87,21 +91,34 @@ async def advocate_of_team(
     speakers = [turn["agent"] for turn in argued]
     heard = side in map(side_of_agent, speakers)
     number = int(state["agent"].rpartition("_")[2])
-    lead = " and ".join(leading_criteria(number, settings.advocates)).lower()
-    team = {"number": number, "advocates": settings.advocates, "lead": lead, "heard": heard}
+    names = LEADS if is_rating(state) else _CRITERIA
+    lead = " and ".join(leading_criteria(number, settings.advocates, names)).lower()
+    team: dict[str, Any] = {
+        "number": number,
+        "advocates": settings.advocates,
+        "lead": lead,
+        "heard": heard,
+    }
     given = {**team, "round": round, "rounds": settings.rounds}
-    return await _argument(state, runtime, "in_team", record_of(state, side, round), given)
+    record = record_of(state, side, round)
+    if is_rating(state):
+        return await ask_on_rating(state, runtime, state["agent"], "advocate", record, **given)
+    return await _argument(state, runtime, "in_team", record, given)
 
 
-def leading_criteria(number: int, advocates: int) -> list[str]:
+_CRITERIA = tuple(criterion.name for criterion in CRITERIA)
+
+
+def leading_criteria(
+    number: int, advocates: int, names: Sequence[str] = _CRITERIA
+) -> Sequence[str]:
     """Return the criteria that an advocate emphasizes; up to 36 team members get different ones.
 
     >>> leading_criteria(1, 3), leading_criteria(3, 3)
-    (['Relevance', 'Clarity'], ['Depth', 'Answering the opponent'])
+    (('Relevance', 'Clarity'), ('Depth', 'Answering the opponent'))
     """
-    names = [criterion.name for criterion in CRITERIA]
     if advocates == 1:
-        return []
+        return ()
     if advocates <= len(names):
         return names[number - 1 :: advocates]
     # More advocates than criteria: the first six lead with one criterion each, the next six with

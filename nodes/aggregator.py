@@ -7,7 +7,8 @@ from typing import Any
 from ..state.graph_state import AgentState
 from ..state.settings import MoreSettings
 from .runtime.agent_runtime import AgentRuntime
-from .runtime.courtroom import ask_in_court, record_of, side_of_agent
+from .runtime.courtroom import ask_in_court, is_rating, record_of, side_of_agent
+from .runtime.rating_teams import ask_on_rating
 
 
 async def aggregator(state: AgentState, runtime: AgentRuntime[MoreSettings]) -> dict[str, Any]:
@@ -17,9 +18,12 @@ async def aggregator(state: AgentState, runtime: AgentRuntime[MoreSettings]) -> 
     """
     round = state["round"]
     side = side_of_agent(state["agent"])
+    record = record_of(state, side, round)
+    if is_rating(state):
+        return await ask_on_rating(
+            state, runtime, state["agent"], "aggregator", record, round=round
+        )
     own = runtime.prompts.instruction(
         "courtroom/aggregator", side=side, other=3 - side, round=round
     )
-    return await ask_in_court(
-        state, runtime, state["agent"], own, record_of(state, side, round), side=side
-    )
+    return await ask_in_court(state, runtime, state["agent"], own, record, side=side)

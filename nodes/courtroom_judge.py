@@ -1,7 +1,7 @@
 """The courtroom judge: scores both answers on six criteria, with feedback (MORE, SAMRE, baseline).
 
-It can also score one defence alone, if the best one of each side represents that side (MORE,
-section 3.3).
+On a rating, MORE's judge gives the text one score on the aspect's scale. It can also score one
+defence alone, if the best one of each side represents that side (MORE, section 3.3).
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from typing import Any
 
 from ..state.graph_state import AgentState, JudgeState
 from ..state.settings import BaselineSettings, MoreSettings, SamreSettings, Settings
-from ..state.transcript import Score
 from .runtime.agent_runtime import AgentRuntime
 from .runtime.courtroom import (
     HIGHEST_TOTAL,
@@ -25,6 +24,7 @@ from .runtime.courtroom import (
     answers_of,
     ask_in_court,
     best_rulings,
+    is_rating,
     presented_defences,
     read_points,
     rounds_and_totals,
@@ -35,6 +35,8 @@ from .runtime.courtroom import (
     turns_of_round,
 )
 from .runtime.output_schemas import OutputSchema
+from .runtime.prompt_context import score_schema, task_of
+from .runtime.rating_teams import ask_on_rating, rounds_and_scores
 from .runtime.verdicts import Decision, nearest
 
 
@@ -59,6 +61,12 @@ async def judge_of_round(state: JudgeState, runtime: AgentRuntime[Any]) -> dict[
     # MORE ends before its last round only if its budget is spent.
     most = "" if is_more and settings.budget_tokens is None else "at most "
     rounds = settings.rounds if isinstance(settings, MoreSettings) else settings.max_rounds
+    record = presented_defences(state, state["round"])
+    if is_rating(state):
+        course = {**rounds_and_scores(state, rounds), "most": most}
+        return await ask_on_rating(
+            state, runtime, "judge", "judge", record, is_scored=True, **course
+        )
     given = rounds_and_totals(state, rounds)
     form: OutputSchema = TotalsSchema(LOWEST_TOTAL, HIGHEST_TOTAL, feedback=True)
     if (answers := answers_of(state)) > len(SIDES):
@@ -66,7 +74,6 @@ async def judge_of_round(state: JudgeState, runtime: AgentRuntime[Any]) -> dict[
         form = SeveralTotalsSchema(LOWEST_TOTAL, HIGHEST_TOTAL, feedback=True, answers=answers)
     else:
         own = runtime.prompts.instruction("courtroom/judge", most=most, **given)
-    record = presented_defences(state, state["round"])
     last = state["scores"][-1] if state["scores"] else None
     return await ask_in_court(state, runtime, "judge", own, record, form, last_value=last)
 
@@ -77,11 +84,14 @@ async def feedback(state: JudgeState, runtime: AgentRuntime[MoreSettings]) -> di
     Shown: the case, this round's defences, and the judge's own ruling on them.
     """
     round = state["round"]
-    given = rounds_and_totals(state, runtime.settings.rounds)
-    own = runtime.prompts.instruction("courtroom/feedback", **given)
     # With aggregate=best, each defence has its own judge.
     rulings = best_rulings(state, round) or turns_of_round(state, "judge", round)
     record = [*presented_defences(state, round), *rulings]
+    if is_rating(state):
+        course = rounds_and_scores(state, runtime.settings.rounds)
+        return await ask_on_rating(state, runtime, "judge", "feedback", record, **course)
+    given = rounds_and_totals(state, runtime.settings.rounds)
+    own = runtime.prompts.instruction("courtroom/feedback", **given)
     return await ask_in_court(state, runtime, "judge", own, record, last_value=state["scores"][-1])
 
 
@@ -105,29 +115,51 @@ def points_by_round(state: JudgeState) -> list[Points]:
 async def defence_judge(state: AgentState, runtime: AgentRuntime[MoreSettings]) -> dict[str, Any]:
     """Ask for the total of one defence: ``judge_1_2`` scores the defence of ``advocate_1_2``.
 
-    Shown: the case and the defence.
+    On a rating, ask for the score of the text after this one argument. Shown: the case and the
+    defence.
     """
     side = side_of_agent(state["agent"])
     advocate = state["agent"].replace("judge", "advocate", 1)
     defences = turns_of_round(state, "advocate", state["round"])
     defence = [turn for turn in defences if turn["agent"] == advocate]
-    given = rounds_and_totals(state, runtime.settings.rounds)
+    rounds = runtime.settings.rounds
+    if is_rating(state):
+        course = rounds_and_scores(state, rounds)
+        return await ask_on_rating(
+            state, runtime, state["agent"], "judge_of_one", defence, is_scored=True, **course
+        )
+    given = rounds_and_totals(state, rounds)
     own = runtime.prompts.instruction("courtroom/judge_of_one", side=side, **given)
     form = TotalSchema(LOWEST_TOTAL, HIGHEST_TOTAL)
     return await ask_in_court(state, runtime, state["agent"], own, defence, form, side=side)
 
 
-def best_totals(state: JudgeState) -> list[Score]:
-    """Return each side's highest total for each round."""
+def best_totals(state: JudgeState) -> list[list[float]]:
+    """Return each side's best total for each round."""
     return [[total_of(turn) for turn in best_rulings(state, round)] for round in _rounds(state)]
 
 
 def selections(state: JudgeState, tau: float) -> list[dict[str, Any]]:
-    """Return each round's totals, their softmax weights, and the selected advocates."""
+    """Return each round's totals, their softmax weights, and the selected advocates.
+
+    On a rating, the totals are scores of the text, and a low one has a high weight for the side
+    that argues for it.
+    """
+    low: float = LOWEST_TOTAL
+    high: float = HIGHEST_TOTAL
+    signs = (1, 1)
+    if is_rating(state):
+        form = score_schema(task_of(state))
+        low = form.low
+        high = form.high
+        signs = (1, -1)
     chosen = []
     for round in _rounds(state):
         totals = [[total_of(turn) for turn in turns] for turns in rulings_by_side(state, round)]
-        weights = [softmax(values, tau) for values in totals]
+        weights = [
+            softmax([sign * value for value in values], tau, high - low)
+            for sign, values in zip(signs, totals, strict=True)
+        ]
         picked = selected_advocates(state, round)
         chosen.append({"round": round, "totals": totals, "weights": weights, "picked": picked})
     return chosen
@@ -139,10 +171,12 @@ def _rounds(state: JudgeState) -> list[int]:
     return sorted({turn["round"] for turn in judges if side_of_agent(turn["agent"])})
 
 
-def softmax(totals: Sequence[float], tau: float) -> list[float]:
+def softmax(
+    totals: Sequence[float], tau: float, span: float = HIGHEST_TOTAL - LOWEST_TOTAL
+) -> list[float]:
     """Return the softmax weights of totals at temperature ``tau`` (MORE, section 3.3).
 
-    The totals are first scaled to the range 0 to 1.
+    The totals are first scaled to the range 0 to 1; ``span`` is the length of their scale.
 
     >>> softmax([63, 63], tau=0.1)
     [0.5, 0.5]
@@ -150,6 +184,5 @@ def softmax(totals: Sequence[float], tau: float) -> list[float]:
     # Subtract the highest total, so that no exponential overflows at a small tau. The weights do
     # not change.
     highest = max(totals)
-    span = HIGHEST_TOTAL - LOWEST_TOTAL
     raw = [math.exp((total - highest) / span / tau) for total in totals]
     return [weight / sum(raw) for weight in raw]

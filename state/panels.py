@@ -165,7 +165,10 @@ def roll_of(
 
 
 def check_quorum(
-    roll: Roll, quorum: Quorum, side_of: Callable[[str], Hashable] | None = None
+    roll: Roll,
+    quorum: Quorum,
+    side_of: Callable[[str], Hashable] | None = None,
+    name_of_side: Callable[[Hashable], str] = "answer {}".format,
 ) -> None:
     """Check that enough members of a panel have voted.
 
@@ -173,6 +176,7 @@ def check_quorum(
         roll: the votes.
         quorum: the required number of votes.
         side_of: returns the side for which a member speaks, if each side needs at least one vote.
+        name_of_side: returns the name of a side for messages.
 
     Raises:
         QuorumError: too few votes, and at least one reply could not be read; contains the raw
@@ -190,7 +194,7 @@ def check_quorum(
         return
     failed = [turn for turns in roll.missing.values() for turn in turns]
     votes = f"{roll.votes} of {len(roll.members)} members of the panel voted"
-    lacking = [f"none of them speaks for answer {side}" for side in sorted(map(str, silent))]
+    lacking = [f"none of them speaks for {side}" for side in sorted(map(name_of_side, silent))]
     if roll.votes < needed:
         lacking.append(f"quorum={quorum} needs {needed}")
     reasons = "; ".join(map(_with_reply, failed))

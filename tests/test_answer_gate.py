@@ -254,7 +254,7 @@ MADE = create_judge("single", aspect="fluency", model="offline")
 @pytest.mark.parametrize(("options", "told"), [
     ({"until": 9}, "rated from 1 to 5"), ({"tries": 0}, "1 or more"),
     ({"aspect": "nope"}, "unknown aspect"), ({"aspect": None}, "name an aspect"),
-    ({"judge": "more"}, "only compares"), ({"nn": 2}, "nn"),
+    ({"judge": "samre"}, "only compares"), ({"nn": 2}, "nn"),
     ({"model": None}, "no model"), ({"judge": single, "model": None}, "no model"),
     ({"judge": repeated(single.build(), k=2), "model": None}, r"\(judge\) has no model"),
     ({"judge": create_judge("single", aspect="fluency"), "aspect": None, "model": None}, "no model"),

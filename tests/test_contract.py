@@ -154,6 +154,7 @@ IN_FLIGHT: list[tuple[str, str, dict[str, Any], dict[str, int]]] = [
     ("ensemble", "score", {"referees": 5}, {"referee": 5}),
     ("ensemble", "compare", {"referees": 5}, {"referee": 10}),
     ("single", "compare", {}, {"scorer": 2}),
+    ("more", "score", {}, {"advocate": 6, "aggregator": 2, "judge": 1}),
     ("more", "compare", {}, {"advocate": 6, "aggregator": 2, "judge": 1}),
     ("more", "compare", {"collaborate": True}, {"advocate": 2, "aggregator": 2, "judge": 1}),
     ("more", "compare", {"aggregate": "best"}, {"advocate": 6, "judge": 6}),

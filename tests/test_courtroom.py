@@ -24,7 +24,7 @@ from jurygraph.state import ReplyError, UsageError, Verdict
 from jurygraph.state.verdict_warnings import NO_QUORUM, kind_of
 from pydantic import ValidationError
 
-from .sample_data import COMPARE_TASK
+from .sample_data import COMPARE_TASK, SCORE_TASK
 
 TASK = {**COMPARE_TASK, "reference": "Slow heating lets the water out."}
 Pair = tuple[float, float]
@@ -60,11 +60,11 @@ def court(
 
 
 def hold(
-    module: ModuleType, script: Any, **settings: Any
+    module: ModuleType, script: Any, task: Mapping[str, Any] | None = None, **settings: Any
 ) -> tuple[Verdict, ScriptedModel, list[Any]]:
     model = script if isinstance(script, ScriptedModel) else ScriptedModel(script=script)
     graph = module.build(models={"*": model}, **{"structured": "off", **settings}).compile()
-    result = graph.invoke({"task": TASK})
+    result = graph.invoke({"task": task or TASK})
     return Verdict.of(result), model, result["transcript"]
 
 
@@ -229,6 +229,100 @@ def test_rounds_of_best_show_the_picked_defences_to_both_sides() -> None:
     }
     assert [entry["round"] for entry in verdict.details["best"]] == [1, 2]
     assert (verdict.score_by_round, verdict.scores) == (((80, 90), (70, 90)), (70, 90))
+
+
+# MORE on ratings
+
+
+def rated(said: Mapping[str, float] | None = None) -> Callable[[Any, str], str]:
+    """Make agents that report their name and round; the judges give the scores set for them."""
+
+    def speak(metadata: Mapping[str, Any], prompt: str) -> str:
+        words = f"{metadata['agent']} speaks in round {metadata['round']}."
+        if metadata["form"] == "text":
+            return words
+        asked = metadata["agent"], f"{metadata['agent']} {metadata['round']}"
+        [score] = [(said or {})[name] for name in asked if name in (said or {})] or [3]
+        return f"{words}\nScore: {score:g}"
+
+    return speak
+
+
+def rate(said: Mapping[str, float] | None = None, **settings: Any) -> Any:
+    return hold(more, rated(said), SCORE_TASK, **settings)
+
+
+def test_the_order_of_a_rating_of_more() -> None:
+    verdict, model, transcript = rate({"judge": 4})
+    assert steps(model, 6, 2, 1) == [TEAMS, ["aggregator_1", "aggregator_2"], ["judge"]]
+    assert (verdict.kind, verdict.score, verdict.scores, verdict.winner) == ("score", 4, None, None)
+    assert (verdict.stop_reason, verdict.rounds, verdict.calls) == ("complete", 1, 9)
+    assert verdict.explained_by == transcript[-1]["id"]
+    assert transcript[-1]["scale"] == [1, 5]
+    assert verdict.details == {}
+    assert [call.metadata["form"] for call in model.calls] == ["text"] * 8 + ["score"]
+
+
+def test_the_teams_of_a_rating_argue_for_a_high_and_a_low_score() -> None:
+    _, model, _ = rate()
+    for agent in TEAMS:
+        [own] = prompts(model, agent)
+        level, other = ("high", "low") if agent.startswith("advocate_1") else ("low", "high")
+        assert (
+            f"together argue for a {level} score of the candidate, against the team for a {other}"
+            in own
+        )
+        assert all(text in own for text in (SCORE_TASK["source"], SCORE_TASK["candidate"]))
+        assert not spoken(own)
+    leads = {prompts(model, agent)[0].partition("Lead with ")[2] for agent in TEAMS[:3]}
+    assert len(leads) == 3
+    [case] = prompts(model, "aggregator_2")
+    assert "one better case for a low score" in case
+    assert spoken(case) == {f"{agent}, round 1" for agent in TEAMS[3:]}
+    [ruled] = prompts(model, "judge")
+    assert spoken(ruled) == {"aggregator_1, round 1", "aggregator_2, round 1"}
+    assert "Round 1 of 1. Scores so far: none." in ruled
+    _, alone, _ = rate(advocates=1, aggregate="concat")
+    assert steps(alone, 2, 1) == [["advocate_1_1", "advocate_2_1"], ["judge"]]
+    assert "the eloquent advocate who argues for a low score" in prompts(alone, "advocate_2_1")[0]
+    assert "Lead with" not in prompts(alone, "advocate_1_1")[0]
+
+
+def test_further_rounds_of_a_rating() -> None:
+    verdict, model, transcript = rate({"judge 1": 2, "judge 2": 4}, rounds=2)
+    assert (verdict.score_by_round, verdict.score) == ((2, 4), 4)
+    shown = spoken(prompt(model, "advocate_1_2", 2))
+    presented = {"aggregator_1, round 1", "aggregator_2, round 1", "judge, round 1"}
+    assert shown == {*(f"{agent}, round 1" for agent in TEAMS[:3]), *presented}
+    assert "Round 1 of 2 is over. Scores so far: 2." in prompt(model, "judge", 1, "text")
+    assert "Round 2 of 2. Scores so far: 2." in prompt(model, "judge", 2)
+    assert [turn["agent"] for turn in transcript if turn["role"] == "judge"] == ["judge"] * 3
+
+
+def test_the_most_successful_arguments_for_and_against_a_text() -> None:
+    said = {"judge_1_1": 3, "judge_1_2": 5, "judge_1_3": 5, "judge_2_1": 4, "judge_2_2": 2}
+    verdict, model, _ = rate(said, aggregate="best")
+    assert steps(model, 6, 6) == [TEAMS, [agent.replace("advocate", "judge") for agent in TEAMS]]
+    assert (verdict.score, verdict.score_by_round) == (3.5, (3.5,))
+    (best,) = verdict.details["best"]
+    assert best["picked"] == ["advocate_1_2", "advocate_2_2"]
+    assert best["totals"] == [[3, 5, 5], [4, 2, 3]]
+    assert best["weights"] == [softmax([3, 5, 5], 0.1, 4), softmax([-4, -2, -3], 0.1, 4)]
+    assert all(len(spoken(call.prompt)) == 1 for call in model.calls[6:])
+    assert "the one argument on the record, for a low score" in prompts(model, "judge_2_3")[0]
+    assert verdict.explanation.startswith("judge_1_2 speaks")
+
+
+def test_a_score_off_the_aspects_scale_is_an_error() -> None:
+    with pytest.raises(ReplyError, match="off the scale 1 to 5"):
+        rate({"judge": 60})
+
+
+def test_the_demo_of_a_rating_argues_for_both_sides() -> None:
+    result = more.graph.invoke({"task": SCORE_TASK})
+    words = {turn["agent"]: turn["content"] for turn in result["transcript"]}
+    assert words["advocate_1_1"].startswith("I speak for a high score.")
+    assert words["aggregator_2"].startswith("This is the case for a low score.")
 
 
 # SAMRE

@@ -454,7 +454,7 @@ def test_a_path_that_leads_nowhere_is_told_what_there_is() -> None:
     ("debat", {}, "unknown protocol 'debat'"), ("debate", {"aspect": "cohrence"}, "did you mean"),
     ("debate", {"aspect": 7}, "must be the name of a known aspect"),
     ("debate", {"aspect": "coherence", "rounds": 3}, "rounds is not a setting of debate"),
-    ("more", {"aspect": "coherence"}, "more only compares two outputs: leave out the aspect"),
+    ("samre", {"aspect": "coherence"}, "samre only compares two outputs: leave out the aspect"),
     ("geval", {}, "geval only rates one output: name an aspect"),
     ("debate", {"aspect": "fluency", "criteria": ["wit"]}, "criteria are what two outputs are compared"),
     ("debate", {"criteria": "wit"}, "criteria must be a list"),

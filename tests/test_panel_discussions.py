@@ -21,6 +21,7 @@ from .sample_data import COMPARE_TASK, SCORE_TASK
 from .test_call_pipeline import PLAIN, dataset, results
 from .test_courtroom import ruling
 
+WIDE = {"name": "rigour", "criteria": "Is it rigorous?", "low": 0}
 GONE = Failure(404, "The model does not exist.")
 PAIR = "Fine.\nScore of answer 1: 7\nScore of answer 2: 5"
 Fails = Callable[[Mapping[str, Any]], Any]
@@ -334,6 +335,22 @@ def test_the_quorum_of_the_advocates(failing: Any, quorum: Any, words: str | Non
         held(more, model, COMPARE_TASK, **settings)
     # The judge is not paid for a one-sided case.
     assert not any(call.metadata["role"] == "judge" for call in model.calls)
+
+
+@pytest.mark.parametrize(("side", "level"), [(1, "high"), (2, "low")])
+def test_a_rating_needs_an_advocate_for_each_side(side: int, level: str) -> None:
+    failing = [(f"advocate_{side}_{number}", 1) for number in (1, 2, 3)]
+    model = speaking(fails_in(*failing))
+    with pytest.raises(ReplyError, match=f"none of them speaks for a {level} score"):
+        held(more, model, quorum=3, repair=0)
+    assert not any(call.metadata["role"] == "judge" for call in model.calls)
+    model = speaking(fails_in(*failing[:2]))
+    with_one = Verdict.of(
+        more.build(models={"*": model}, structured="off", repair=0, aggregate="concat")
+        .compile()
+        .invoke({"task": {**SCORE_TASK, "aspect": {**WIDE, "high": 100}}})
+    )
+    assert sorted(with_one.details["missing"]) == sorted(name for name, _ in failing[:2])
 
 
 def test_advocates_fail_in_rounds_of_their_own() -> None:

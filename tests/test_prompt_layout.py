@@ -102,6 +102,7 @@ def test_later_calls_mostly_repeat_what_was_sent(bench: ModuleType) -> None:
         ("chateval", "score"): 3 * 2,
         ("chateval", "compare"): 2 * 3 * 2,
         ("samre", "compare"): 3 * 3 + 5,
+        ("more", "score"): 2 * 3 + 2 + 1,
         ("more", "compare"): 2 * 3 + 2 + 1,
     }
     courts: list[tuple[str, Settings]] = [("samre", {"memory": "summary"}), ("more", {"rounds": 2})]

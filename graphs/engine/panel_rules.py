@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Generic
 
 from ...state.errors import ModelCallError, ReplyError
@@ -28,7 +29,10 @@ class PanelRules(Generic[SettingsT]):
             sends.
         voting_round: returns the round whose turns are the votes, from the state and the settings;
             by default, the votes of every round are counted.
-        side_of: returns the answer for which a member speaks, if each answer needs at least one.
+        side_of: returns the side for which a member speaks, such as the number of an answer, if
+            each side needs at least one.
+        name_of_side: returns the name of a side for messages, from the state; by default, it is
+            that of an answer.
         is_required: whether there is no verdict without the quorum. If it is not required, the
             protocol itself decides what follows.
     """
@@ -37,6 +41,7 @@ class PanelRules(Generic[SettingsT]):
     members: Names | None = None
     voting_round: Callable[[JudgeState, SettingsT], int] | None = None
     side_of: Callable[[str], Hashable] | None = None
+    name_of_side: Callable[[JudgeState, Hashable], str] = lambda _state, side: f"answer {side}"
     is_required: bool = True
 
     def quorum_of(self, settings: SettingsT) -> Quorum:
@@ -70,4 +75,5 @@ class PanelRules(Generic[SettingsT]):
             return
         voting = None if self.voting_round is None else self.voting_round(state, settings)
         if (roll := roll_of(members, state["transcript"], voting)) is not None:
-            check_quorum(roll, self.quorum_of(settings), self.side_of)
+            name_of_side = partial(self.name_of_side, state)
+            check_quorum(roll, self.quorum_of(settings), self.side_of, name_of_side)

@@ -68,7 +68,7 @@ class View:
         aspect: the aspect on which a text is rated.
         index: distinguishes agents of one role: the number at the end of the agent's name, plus the
             number of the sample.
-        side: the answer that an advocate speaks for.
+        side: the answer that an advocate speaks for; for one text, 1 is a high score, 2 a low one.
         low: the lowest number of the scale.
         high: the highest number of the scale.
         last_values: the latest score or scores; empty before the first.
@@ -250,13 +250,15 @@ def pull(qualities: Qualities, against: Qualities) -> float:
 
 
 def lead(qualities: Qualities, side: int) -> float:
-    """Return the signed distance of an answer to the best of the others; for one text its quality.
+    """Return the signed distance of an answer to the best of the others.
 
-    >>> lead((0.75, 0.25), 2), lead((0.5, 1.0, 0.25), 2), lead((0.5,), 1)
-    (-0.5, 0.5, 0.5)
+    For one text, return its quality for side 1, and what it lacks for side 2.
+
+    >>> lead((0.75, 0.25), 2), lead((0.5, 1.0, 0.25), 2), lead((0.75,), 1), lead((0.75,), 2)
+    (-0.5, 0.5, 0.75, 0.25)
     """
     if len(qualities) == 1:
-        return qualities[0]
+        return qualities[0] if side == 1 else 1 - qualities[0]
     return qualities[side - 1] - max(q for at, q in enumerate(qualities, 1) if at != side)
 
 

@@ -151,9 +151,8 @@ def judge(view: View) -> Response:
             (p for p in view.evidence if p not in raised), key=lambda p: -distance(p.qualities)
         )
         names = listed([piece.name for piece in rest[:3]]) or "all of this"
-        return Response(
-            f"Both sides should say more clearly how the answers differ, above all in {names}."
-        )
+        subject = "how the answers differ" if view.compares else "what the score rests on"
+        return Response(f"Both sides should say more clearly {subject}, above all in {names}.")
     return view.verdict(
         [p._replace(weight=2 * p.weight) if p in raised else p for p in view.evidence]
     )
@@ -192,17 +191,16 @@ def advocate(view: View) -> Response:
     points = sorted(
         view.evidence, key=lambda piece: -piece.weight * lead(piece.qualities, view.side)
     )
+    side = f"answer {view.side}" if view.compares else f"a {('high', 'low')[view.side - 1]} score"
     if view.role == "aggregator":
         made = [piece for piece in points if piece in view.raised("advocate")] or points
-        return Response(
-            shortened(f"This is the case for answer {view.side}. {sentences(made[:4])}", 150)
-        )
+        return Response(shortened(f"This is the case for {side}. {sentences(made[:4])}", 150))
     before = topics(turn for turn in view.log if turn.speaker == view.agent)
     fresh = [piece for piece in points if piece.name not in before] or points
     # Each advocate of a team starts at another point, so that their points differ.
     start = max(view.index - 1, 0) % max(len(fresh), 1)
     chosen = sentences((fresh[start:] + fresh[:start])[:2])
-    return Response(shortened(f"I speak for answer {view.side}. {chosen}", 80))
+    return Response(shortened(f"I speak for {side}. {chosen}", 80))
 
 
 def commander(view: View) -> Response:

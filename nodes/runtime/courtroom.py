@@ -92,6 +92,11 @@ def answers_of(state: JudgeState) -> int:
     return len(state["task"].get("answers") or SIDES)
 
 
+def is_rating(state: JudgeState) -> bool:
+    """Return whether the task is to rate one text, which MORE's teams argue about."""
+    return bool(state["task"]["kind"] == "score")
+
+
 async def ask_in_court(
     state: JudgeState,
     runtime: AgentRuntime[Any],
@@ -336,8 +341,16 @@ def selected_advocates(state: JudgeState, round: int) -> list[str]:
 
 
 def best_rulings(state: JudgeState, round: int) -> list[Turn]:
-    """Return each side's turn with the highest total among the turns that score one defence."""
-    return [max(turns, key=total_of) for turns in rulings_by_side(state, round) if turns]
+    """Return each side's best turn among the turns that score one defence.
+
+    The highest total is best. On a rating, the second side argues for a low score.
+    """
+    best = []
+    for side, turns in zip(SIDES, rulings_by_side(state, round), strict=True):
+        if turns:
+            lowest_is_best = is_rating(state) and side == SIDES[-1]
+            best.append(min(turns, key=total_of) if lowest_is_best else max(turns, key=total_of))
+    return best
 
 
 def rulings_by_side(state: JudgeState, round: int) -> list[list[Turn]]:
@@ -347,9 +360,9 @@ def rulings_by_side(state: JudgeState, round: int) -> list[list[Turn]]:
 
 
 def total_of(turn: Turn) -> float:
-    """Return the total that a judge of one defence gave."""
+    """Return the total that a judge of one defence gave; on a rating, the score of the text."""
     value = turn["value"]
-    assert isinstance(value, int | float), "a TotalSchema reads one number"
+    assert isinstance(value, int | float), "the judge of one defence gives one number"
     return value
 
 

@@ -21,6 +21,7 @@ _NUMBER_FORM = ("structured", "alone", "low", "high", "whole", "metric")
 _POINTS_FORM = (*_NUMBER_FORM, "lowest", "highest", "names", "feedback", "explained")
 _TASK_FORM = ("low", "high", "whole", "metric", "rubric")
 _ROUNDS = ("round", "rounds", "totals")
+_RATED_ROUNDS = ("round", "rounds", "scores")
 _TEXTS_OF_SCORE = tuple(name for name in TEXTS if name in ScoreTask.model_fields)
 _JUROR = ("number", "jurors", "background")
 _WRITTEN_JUROR = ("number", "jurors", "title", "description")
@@ -102,6 +103,14 @@ _GIVEN: Mapping[str, Collection[str]] = {
     "jury/request": ("wanted",),
     "jury/score": _WRITTEN_JUROR,
     "jury/vote": _WRITTEN_JUROR,
+    "rating/advocate": (
+        *("side", "other", "round", "rounds"),
+        *("number", "advocates", "lead", "heard"),
+    ),
+    "rating/aggregator": ("side", "other", "round"),
+    "rating/feedback": _RATED_ROUNDS,
+    "rating/judge": ("most", "wanted", *_RATED_ROUNDS),
+    "rating/judge_of_one": ("side", "other", "wanted", *_RATED_ROUNDS),
     "refine/material": ("source", "fact", "context", "aspect", "rubric"),
     "refine/system": (),
     "refine/writer": ("candidate", "objections"),

@@ -601,12 +601,13 @@ class MoreSettings(SeatSettings):
     """Settings of MORE (courtroom paper, sections 3.1 and 3.3)."""
 
     advocates: Agents = 3
-    """Advocates for each answer."""
+    """Advocates on each side: for each answer, or for a high and for a low score of one text."""
     rounds: Rounds = 1
     """Number of rounds; the scores of the last one decide."""
     aggregate: Literal["llm", "concat", "best"] = "llm"
     """The judge's input from a team's defences: one that a model makes from them (`llm`), all of
-    them (`concat`), or the one with the best score when each is scored alone (`best`)."""
+    them (`concat`), or the one with the best score when each is scored alone (`best`; of one text,
+    the mean of both sides' best scores counts)."""
     collaborate: bool = False
     """Whether advocates of one team speak in turn and read the earlier defences of their team."""
     tau: float = Field(default=0.1, gt=0)
@@ -614,7 +615,7 @@ class MoreSettings(SeatSettings):
     verdict."""
     quorum: QuorumOfPanel = "majority"
     """The number of all advocates that must argue in each round: more than half (`majority`),
-    `all`, or a number; each answer needs at least one. The others may fail, and the verdict names
+    `all`, or a number; each side needs at least one. The others may fail, and the verdict names
     them."""
 
     budget_tokens: Tokens | None = None

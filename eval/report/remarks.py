@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from ...state.verdict_warnings import REPLACED
 from ..analysis.judges import Subject
 from ..analysis.leaderboard import NOT_BY_ALL, LeaderboardEntry
 from ..analysis.leanings import Leaning
@@ -78,17 +79,22 @@ def remarks(dataset: RankedDataset, full: bool = False) -> list[Remark]:
     ]
     found = [Remark(tuple(of(dataset, full)), others) for of, others in kinds]
     found.append(Remark(tuple(_companions(dataset)), is_warning=False))
+    found.append(Remark(tuple(_of_one_model(dataset)), is_warning=False))
     found.append(Remark(tuple(_reworded(dataset)), is_warning=False))
     return [remark for remark in found if remark.sentences]
 
 
 def incompleteness(dataset: RankedDataset) -> list[Remark]:
-    """Return the remarks on failed or missing judgements, which also apply without labels."""
+    """Return the remarks that also apply without labels.
+
+    They are on failed or missing judgements, and on panels of one model.
+    """
     failed = tuple(failures(dataset))
     missing = tuple(_lacking(dataset, False))
     found = [
         Remark(failed, "judges failed on some items"),
         Remark(missing, "judges are incomplete"),
+        Remark(tuple(_of_one_model(dataset)), is_warning=False),
     ]
     return [remark for remark in found if remark.sentences]
 
@@ -372,6 +378,25 @@ def _reworded(dataset: RankedDataset) -> Iterator[str]:
     for judge in dataset.judges:
         if sets := prompts_of(judge):
             yield f"{judge.label} used the prompts {sets} in place of the usual ones."
+
+
+def _of_one_model(dataset: RankedDataset) -> Iterator[str]:
+    """Yield the panels in which one model has all seats, as their runs recorded it."""
+    for judge in dataset.judges:
+        models = (judge.manifest.get("one_model_panels") or {}).get(judge.protocol)
+        if not models:
+            continue
+        replaced = sum(
+            diagnosis.replies.warnings.get(REPLACED.label, 0)
+            for diagnosis in dataset.study.diagnoses
+            if diagnosis.judge == judge.label and diagnosis.subject in judge.subjects
+        )
+        made = f"{replaced:,} of {judge.usage.judgements:,} judgements"
+        apart = f" except in {made}, which have replaced members" if replaced else ""
+        yield (
+            f"One model has all seats of {judge.label} ({', '.join(models)}){apart}, so the members' errors "
+            "are correlated by construction."
+        )
 
 
 def _unpriced(dataset: RankedDataset, _full: bool) -> Iterator[str]:

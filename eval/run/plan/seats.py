@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ....graphs.engine.base import Graph
@@ -17,18 +17,28 @@ _WITHOUT_DISCLOSURE = ("offline", "local")
 """Models of this package, which have a disclosure of their own."""
 
 
-def note_on_seats(graphs: Mapping[str, Graph]) -> str:
-    """Return a sentence on the judges with one model for all members, or an empty text."""
-    found = {
-        name: model
-        for name, graph in graphs.items()
-        for bound_judge in judges_of(graph).values()
-        for judge in all_judges(bound_judge)
-        for model in _models_in_all_seats(judge)
-    }
-    if not found:
+def panels_of_one_model(graphs: Mapping[str, Graph]) -> dict[str, list[str]]:
+    """Return the judges with one model for all members: the models of their panels, by name."""
+    found: dict[str, list[str]] = {}
+    for name, graph in graphs.items():
+        for bound_judge in judges_of(graph).values():
+            for judge in all_judges(bound_judge):
+                for model in map(redact, _models_in_all_seats(judge)):
+                    # A wrapper may have several panels.
+                    if model not in found.setdefault(name, []):
+                        found[name].append(model)
+    return {name: models for name, models in found.items() if models}
+
+
+def note_on_seats(panels: Mapping[str, Sequence[str]]) -> str:
+    """Return a sentence on the judges with one model for all members, or an empty text.
+
+    >>> note_on_seats({"ensemble": ["openai:gpt-4o-mini"]})
+    "One model has all seats of ensemble (openai:gpt-4o-mini), so the members' errors are correlated by construction."
+    """
+    if not panels:
         return ""
-    judges = " and ".join(f"{name} ({redact(model)})" for name, model in found.items())
+    judges = " and ".join(f"{name} ({', '.join(models)})" for name, models in panels.items())
     return f"One model has all seats of {judges}, so the members' errors are correlated by construction."
 
 

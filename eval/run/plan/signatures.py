@@ -26,7 +26,7 @@ from ....state.settings import PAPERS, REPLY_LIMITS, ModelSpec, Settings
 from ....state.verdict_warnings import DISCLOSURE, LOCAL_DISCLOSURE
 from ...datasets.dataset import Dataset, describe_data
 from ..replay.recording import Recording
-from .seats import note_on_seats
+from .seats import note_on_seats, panels_of_one_model
 
 
 def describe_run(
@@ -50,12 +50,14 @@ def describe_run(
         if recording
         else " ".join(text for text, applies in notes.items() if applies)
     )
+    # Recorded replies may come from other models.
+    panels = {} if recording else panels_of_one_model(graphs)
     return {
         # A run that resumes has the id of its first start (`write_manifest`).
         "run": uuid4().hex,
         "signatures": redact_all(signatures),
         "note": note or None,
-        **({"seats": seats} if recording is None and (seats := note_on_seats(graphs)) else {}),
+        **({"seats": note_on_seats(panels), "one_model_panels": panels} if panels else {}),
         **({"replies": recording.described()} if recording else {}),
         # A model's address may contain a password, and its parameters a key.
         "protocols": {name: redact_all(described(graph)) for name, graph in graphs.items()},

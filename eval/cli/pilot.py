@@ -2,18 +2,86 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
 from ...graphs.engine.given_graphs import judges_of
+from ...state.aspects import Aspect
 from ...state.errors import UsageError
-from ..run.plan.labels_needed import need_labels
+from ..datasets.aspect_choice import aspects_of_each, choose_aspects
+from ..datasets.dataset import Dataset
+from ..datasets.reading import ReadingNotice
+from ..datasets.selection import Sample, has_labels
+from ..run.plan.labels_needed import FEWEST_LABELS, need_labels
 from ..run.plan.plan import Plan
 from ..tables.grid import printable
 from .runtime import Output, command
 from .screens import Step
 
 _VOTING = ("panel", "votes")
+
+
+_NAMED = 3
+"""The most items that a message names; it counts the others."""
+
+
+def pilots_of(datasets: Sequence[Dataset], aspects: Sequence[str], pilot: Sample) -> list[Dataset]:
+    """Draw a pilot of each dataset, from the items with a human label for each judged aspect.
+
+    A notice names the items without labels, and says if there are fewer labelled items than wanted.
+
+    Args:
+        datasets: all items.
+        aspects: the named aspects.
+        pilot: the sample.
+
+    Raises:
+        UsageError: fewer than two items of a dataset have labels.
+    """
+    named: list[list[str | Aspect]] = [[*aspects]]
+    if len(datasets) > 1:
+        named = aspects_of_each(datasets, aspects)
+    drawn = []
+    for dataset, own in zip(datasets, named, strict=True):
+        names = [aspect.name for aspect in choose_aspects(dataset, own)]
+        first_lacking: list[str] = []
+        have = 0
+        for item in dataset:
+            if has_labels(item, names):
+                have += 1
+            elif len(first_lacking) < _NAMED:
+                first_lacking.append(item.id)
+        lacking = len(dataset) - have
+        label = f"a human label for {' and '.join(names)}" if names else "a human label"
+        if have < FEWEST_LABELS:
+            column = f"human.{names[0]}" if names else "human"
+            remedy = f"if a column of your file has the labels, add --columns {column}=COLUMN"
+            if len(names) > 1:
+                remedy = f"name one aspect, such as --aspect {names[0]}; {remedy}"
+            raise UsageError(
+                f"--pilot needs human labels, but {have} of {len(dataset):,} items of "
+                f"{dataset.name} have {label}; {remedy}. Leave out --pilot."
+            )
+        if lacking:
+            more = f" and {lacking - _NAMED:,} more" if lacking > _NAMED else ""
+            _notice(
+                dataset,
+                f"the pilot leaves out {lacking:,} of {len(dataset):,} items, which do not "
+                f"have {label}: {', '.join(first_lacking)}{more}",
+            )
+        if have < pilot.size:
+            _notice(
+                dataset,
+                f"the pilot has {have:,} items instead of {pilot.size:,}, because no more have "
+                f"{label}",
+            )
+        drawn.append(dataset.drawn(pilot._replace(labelled=tuple(names))))
+    return drawn
+
+
+def _notice(dataset: Dataset, text: str) -> None:
+    warnings.warn(f"{dataset.name}: {text}", ReadingNotice, stacklevel=2)
 
 
 def check_pilot(plans: Sequence[Plan]) -> None:

@@ -13,11 +13,12 @@ from ...state.errors import UsageError
 from ..datasets.catalog import find_source
 from ..datasets.dataset import MAX_CHARACTERS, Dataset, load_dataset
 from ..datasets.label_reader import parse_label_codes
-from ..datasets.selection import parse_columns
+from ..datasets.selection import Sample, parse_columns
 from ..results.config import KEPT
 from ..run.engines.ray_engine import Ray
 from ..run.plan.plan import JudgingOptions, Options
 from .option_sets import option
+from .pilot import pilots_of
 from .runtime import models_of, settings_of
 from .waiting import shown_if_slow
 
@@ -184,8 +185,8 @@ class RunPlanOptions(_JudgingOptions, _SeveralDatasets):
     """Options for the plan of one run, or of a run for each dataset and model."""
 
     pilot: int | None = option(metavar="N", min=2)
-    """Before you pay for a panel: judge a random sample of N labelled items, and say how many of its
-    members are worth their cost."""
+    """Before you pay for a panel: judge a random sample of N items with human labels, and say how
+    many of its members are worth their cost."""
 
     def check_sampling(self) -> None:
         """Refuse sampling options without a sample, or options that a pilot excludes.
@@ -207,14 +208,8 @@ class RunPlanOptions(_JudgingOptions, _SeveralDatasets):
         elif not self.data:
             raise UsageError("--pilot only applies to a dataset: name one with --data")
 
-    def sampled(self, dataset: Dataset) -> Dataset:
-        """Draw the requested sample, or the items of a pilot."""
-        if self.pilot is None:
-            return super().sampled(dataset)
-        return dataset.sample(self.pilot, self.seed or 0, self.of_group)
-
     def datasets(self) -> list[Dataset]:
-        """Load the datasets, or the sample of each; empty without datasets.
+        """Load the datasets, or the sample or pilot of each; empty without datasets.
 
         ``--columns`` and ``--labels`` apply to files and ``--data-dir`` to published datasets, also
         if both kinds are named.
@@ -237,8 +232,17 @@ class RunPlanOptions(_JudgingOptions, _SeveralDatasets):
             columns = self.columns if name in files or not files else None
             labels = self.labels if name in files or not files else None
             data_dir = self.data_dir if name in published or not published else None
-            loaded.append(self.sampled(self._loaded(name, columns, labels, data_dir)))
-        return loaded
+            loaded.append(self._loaded(name, columns, labels, data_dir))
+        if self.pilot is None:
+            return [self.sampled(dataset) for dataset in loaded]
+        pilot = Sample(
+            self.pilot,
+            self.seed or 0,
+            self.of_group,
+            spread=True,
+            shuffled=self.of_group is not None,
+        )
+        return pilots_of(loaded, self.aspect or [], pilot)
 
     def models(self) -> list[Models]:
         """Return the model of each role, for each ``--model``; a single choice without one."""

@@ -215,9 +215,17 @@ class Dataset:
         >>> [item.id for item in demo.sample(2, seed=1)] == [item.id for item in demo.sample(2, seed=1)]
         True
         """
-        if size < 1:
-            raise UsageError(f"a sample must have 1 item or more, got {size}")
-        sample = Sample(size, seed, of_group, spread, shuffled and of_group is not None)
+        return self.drawn(Sample(size, seed, of_group, spread, shuffled and of_group is not None))
+
+    def drawn(self, sample: Sample) -> Dataset:
+        """Return a random sample of the dataset, such as one that a manifest describes.
+
+        Raises:
+            UsageError: a size below 1.
+            DataError: items with labels are wanted, and there are none.
+        """
+        if sample.size < 1:
+            raise UsageError(f"a sample must have 1 item or more, got {sample.size}")
         read, chosen = sampled(self.numbered, sample)
         survey = profile_items(read, self.name, self.line_name)
         return replace(self, read=read, survey=survey, limit=None, chosen=chosen)
@@ -478,7 +486,8 @@ def data_options(described: Mapping[str, Any]) -> list[str]:
     sample = described.get("sample") or {}
     codes: LabelCodes = described.get("label_codes") or {}
     asked = {
-        "sample": sample.get("size"),
+        # A pilot is a sample of labelled items.
+        "pilot" if "labelled" in sample else "sample": sample.get("size"),
         "seed": sample.get("seed"),
         "of-group": sample.get("of_group"),
     }

@@ -13,7 +13,7 @@ from ...state.checked import did_you_mean, listed
 from ...state.errors import DataError, UsageError
 from ...state.verdict import Winner
 from .files import Row
-from .items import FIELDS, Numbered, Reader, digest
+from .items import FIELDS, Item, Numbered, Reader, digest
 from .label_reader import UnreadableLabelError, read_score
 from .paths import find
 from .reading import BETTER, ROW_NUMBER, TOGETHER, Columns, annotator_names, columns_in, first_names
@@ -192,6 +192,8 @@ class Sample(NamedTuple):
             versions were not spread.
         shuffled: whether ``of_group`` draws at random within a group. Earlier versions took the
             items of a group in the order of the file.
+        labelled: the aspects for which a drawn item has a human label; empty for comparisons.
+            ``None``: items without labels are drawn, too.
     """
 
     size: int
@@ -199,10 +201,13 @@ class Sample(NamedTuple):
     of_group: int | None = None
     spread: bool = False
     shuffled: bool = False
+    labelled: Sequence[str] | None = None
 
-    def described(self) -> dict[str, int]:
+    def described(self) -> dict[str, Any]:
         """Return the description for a manifest, without settings that have no effect."""
-        fields = self._asdict().items()
+        # A list, because JSON has no tuples.
+        labelled = None if self.labelled is None else [*self.labelled]
+        fields = {**self._asdict(), "labelled": labelled}.items()
         return {name: value for name, value in fields if value is not None and value is not False}
 
 
@@ -219,7 +224,13 @@ def sampled(read: Reader, sample: Sample) -> tuple[Reader, Sample]:
 
     In a shuffled sample, seed and item alone determine the order within a group. So the first items
     of each group, such as those of the same two systems, are not more likely than others.
+
+    A labelled sample is drawn from the items with labels as if there were no others.
     """
+    if sample.labelled is not None:
+        whole = read
+        aspects = sample.labelled
+        read = lambda: (one for one in whole() if has_labels(one[1], aspects))  # noqa: E731
 
     def rank(numbered: Numbered) -> tuple[int, int, int]:
         item = numbered[1]
@@ -253,6 +264,15 @@ def sampled(read: Reader, sample: Sample) -> tuple[Reader, Sample]:
     chosen = set(order[: sample.size].tolist())
     drawn = sample._replace(spread=spread)
     return lambda: (numbered for index, numbered in enumerate(read()) if index in chosen), drawn
+
+
+def has_labels(item: Item, aspects: Sequence[str]) -> bool:
+    """Return whether an item has a human label for each of these aspects.
+
+    Comparisons have no aspects, but one label.
+    """
+    names: Sequence[str | None] = aspects or (None,)
+    return all(item.label(name) is not None for name in names)
 
 
 class Shard(NamedTuple):

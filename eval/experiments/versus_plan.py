@@ -17,6 +17,7 @@ from ...state.aspects import Aspect
 from ...state.errors import DataError, UsageError
 from ...state.settings import ModelSpec
 from ..datasets.dataset import Data, Dataset, load_again, load_dataset
+from ..datasets.selection import Sample
 from ..results.config import RunConfig
 from ..results.evaluation import Evaluation
 from ..results.folder import FILE as MANIFEST
@@ -325,7 +326,7 @@ def take_up_run(
     if data is None:
         data = load_again(about)
         if "sample" in about:
-            data = data.sample(**{"spread": False, "shuffled": False, **about["sample"]})
+            data = data.drawn(Sample(**about["sample"]))
     dataset = load_dataset(data)
     if dataset.digest != about["digest"]:
         raise UsageError(

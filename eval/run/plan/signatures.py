@@ -25,6 +25,7 @@ from ....state.redaction import redact_all
 from ....state.settings import PAPERS, REPLY_LIMITS, ModelSpec, Settings
 from ....state.verdict_warnings import DISCLOSURE, LOCAL_DISCLOSURE
 from ...datasets.dataset import Dataset, describe_data
+from ...datasets.selection import Sample
 from ..replay.recording import Recording
 from .seats import note_on_seats, panels_of_one_model
 
@@ -102,7 +103,7 @@ def signature(
         ("empty", dataset.empty if dataset.empty != "refuse" else None),
         (
             "sample",
-            f"seed {drawn.seed}{' spread' * drawn.spread}" if (drawn := dataset.chosen) else None,
+            _written_sample(dataset.chosen) if dataset.chosen else None,
         ),
         ("aspects", "+".join(map(_named_aspect, aspects)) or "-"),
         *((setting, _written(value)) for setting, value in settings.items()),
@@ -117,6 +118,12 @@ def signature(
     # Each name occurs once: a default limit of replies replaces the setting.
     known = {key: value for key, value in parts if value is not None}
     return "|".join(f"{key}:{value}" for key, value in known.items())
+
+
+def _written_sample(sample: Sample) -> str:
+    spread = " spread" * sample.spread
+    labelled = " labelled" * (sample.labelled is not None)
+    return f"seed {sample.seed}{spread}{labelled}"
 
 
 def _tool_digests(judges: Sequence[BoundJudge[Any]]) -> list[str]:

@@ -94,6 +94,7 @@ _TEXTS: Mapping[TaskKind, Sequence[str]] = _TABLES["texts"]
 _MORE: Mapping[TaskKind, Sequence[str]] = _TABLES["further"]
 ANNOTATOR_COLUMNS = ("annotator", *_NAMES["annotator"])
 """The names of columns with the annotator of a row."""
+_ANNOTATOR_COLUMNS = frozenset(ANNOTATOR_COLUMNS)
 COLUMN_WORDS = _TABLES["words"]
 """Words in the names of columns, by the content of such columns."""
 # Longer marks first: the mark of UTF-32 begins with that of UTF-16.
@@ -550,6 +551,9 @@ def annotator_of(row: Mapping[str, Any]) -> str | None:
     >>> annotator_of({"item": "a", "worker_id": 7, "human": 3})
     '7'
     """
+    # Most rows have none of these columns, and there may be millions of rows.
+    if _ANNOTATOR_COLUMNS.isdisjoint(row):
+        return None
     for name in ANNOTATOR_COLUMNS:
         value = row.get(name)
         if not is_missing(value) and isinstance(value, str | int | float):

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import lru_cache
 from typing import Any, NamedTuple, NoReturn, TypeVar
 
 import numpy as np
@@ -51,7 +52,15 @@ def cluster_digest(group: Any = None, item: Any = None) -> int:
     >>> cluster_digest("article 1") == cluster_digest("article 1", "item 7")
     True
     """
+    if isinstance(group, str):
+        return _digest_of_name("group", group)
     return digest("group", group) if group is not None else digest("item", item)
+
+
+@lru_cache(maxsize=10_000)
+def _digest_of_name(of: str, name: str) -> int:
+    """Return the digest of a name that many rows share, such as their group's."""
+    return digest(of, name)
 
 
 class RowTable(NamedTuple):
@@ -178,7 +187,9 @@ class AspectRows:
             grouped,
             by,
             is_list,
-            0 if system is None else digest("system", system),
+            _digest_of_name("system", system)
+            if isinstance(system, str)
+            else (0 if system is None else digest("system", system)),
         )
 
     def table(self, called: str) -> RowTable:

@@ -248,7 +248,7 @@ class ProtocolContract:
     def test_an_unknown_key_of_the_input_is_refused_before_any_call(self, own_kind: str) -> None:
         model = ScriptedModel(script=self.objecting_reply)
         graph = self.module().build(models={"*": model}).compile()
-        given = {"task": self._task(own_kind), "tasks": []}
+        given = {"task": self._task(own_kind), "tasks": [1]}
         refused = r"tasks is not in the input of .*did you mean task\?"
         with pytest.raises(UsageError, match=refused):
             graph.invoke(given)

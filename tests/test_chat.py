@@ -186,6 +186,14 @@ def test_without_a_human_message_nothing_is_judged() -> None:
     assert "no message of a human" in answer.text
 
 
+def test_keys_of_a_client_are_refused_unless_they_are_empty() -> None:
+    graph = chat("single").compile()
+    message = {"messages": [("user", RATE)]}
+    assert graph.invoke({**message, "tools": [], "context": None, "state": {}})["verdict"]
+    with pytest.raises(UsageError, match="tools is not in the input of this graph; its keys are"):
+        graph.invoke({**message, "tools": [{"name": "search"}]})
+
+
 def test_a_human_is_asked_and_answers_in_the_chat_clients_form() -> None:
     judge = debate.build(models={"*": ScriptedModel(script=critical)}, n=1, on_unresolved="human")
     graph = chat(judge).compile(checkpointer=InMemorySaver())

@@ -130,7 +130,12 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
         if not isinstance(input, Mapping) or is_inside_another(config):
             return
         known = self.builder.schemas[self.builder.input_schema]
-        unknown = [str(key) for key in input if key not in known]
+        # Chat clients send keys of their own without content, such as an empty list of tools.
+        unknown = [
+            str(key)
+            for key, value in input.items()
+            if key not in known and not _is_without_content(value)
+        ]
         if unknown:
             meant = did_you_mean(unknown[0], list(known))
             # LangGraph's name of a graph that was compiled without one.
@@ -390,6 +395,10 @@ def _is_resumed(input: Any, config: RunnableConfig) -> bool:
     return (input is None or isinstance(input, Command)) and "thread_id" in config.get(
         "configurable", {}
     )
+
+
+def _is_without_content(value: Any) -> bool:
+    return value is None or (isinstance(value, Sequence | Mapping) and not value)
 
 
 def _is_empty(context: Any) -> bool:

@@ -225,6 +225,16 @@ def test_digests_stand_for_keys(tmp_path: Path) -> None:
     assert (tmp_path / "results.jsonl").stat().st_ino == before
 
 
+def test_results_of_a_file_that_grows_remain_readable(tmp_path: Path) -> None:
+    file = filled(tmp_path, *map(result, "ab"))
+    stored = file.read()
+    for item in "cd":
+        file.add(result(item))
+    assert items(stored) == ["a", "b"]
+    assert items(file.read()) == ["a", "b", "c", "d"]
+    assert len(file.ok_keys()) == 4
+
+
 def test_a_key_is_read_without_the_long_fields(tmp_path: Path) -> None:
     path = filled(tmp_path, result("a"), result("b")).path
     # Not JSON any more, in a place that only the reader of the transcript reaches.

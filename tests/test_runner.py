@@ -3,12 +3,15 @@
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from jurygraph.eval import evaluate
-from jurygraph.eval.run.plan.plan import Plan
+from jurygraph.eval.datasets.dataset import load_dataset
+from jurygraph.eval.results.results import digests_of
+from jurygraph.eval.run.plan.plan import Plan, plan
 from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.state import DataError, UsageError
 
@@ -89,7 +92,7 @@ def test_options_that_cannot_be_are_refused(tmp_path: Path, options: Any, words:
         evaluate("single", dataset(tmp_path, 1), **options)
 
 
-def test_a_run_with_nothing_left_to_judge_reads_its_data_once_more(
+def test_a_run_with_nothing_left_to_judge_does_not_read_its_data_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     again: dict[str, Any] = {"models": {"*": ScriptedModel(script=agreeable)}}
@@ -105,4 +108,19 @@ def test_a_run_with_nothing_left_to_judge_reads_its_data_once_more(
     monkeypatch.setattr(Plan, "jobs", counted)
     second = evaluate("debate", data, out=tmp_path / "out", **again)
     assert [*second.results] == [*first.results]
-    assert len(read) == 1
+    assert not read
+
+
+@pytest.mark.parametrize("options", [
+    {}, {"limit": 5}, {"repeats": 2, "aspects": ["fluency", "coherence"]}, {"shard": "2/3"},
+], ids=["all", "limit", "repeats", "shard"])  # fmt: skip
+def test_the_digests_of_a_plan_are_those_of_its_jobs(tmp_path: Path, options: Any) -> None:
+    data = load_dataset("demo").sample(20, seed=1)
+    planned = plan(["single", "debate"], data, out=tmp_path / "out", **options)
+    keys = [key for key, *_ in planned.jobs()]
+    assert planned.key_digests().tolist() == digests_of(keys).tolist()
+    of_debate = [key for key in keys if key.protocol == "debate"]
+    assert planned.key_digests(["debate"]).tolist() == digests_of(of_debate).tolist()
+    some = replace(planned, only={keys[0][:2], keys[-1][:2]})
+    assert some.key_digests().tolist() == digests_of(key for key, *_ in some.jobs()).tolist()
+    assert 0 < len(some.key_digests()) < len(keys)

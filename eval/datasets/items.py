@@ -603,6 +603,8 @@ class DatasetProfile:
         aspects: the aspects that have labels, in order of first occurrence.
         without: the place of the first item without a source, fact, context or reference.
         empty: the number of items with an empty candidate or answer, which is shown as empty.
+        ids: the digests of the items' ids, in order, in 8 bytes each. So a run that is started
+            again finds its judged items without another pass over the data.
     """
 
     kind: TaskKind
@@ -612,6 +614,7 @@ class DatasetProfile:
     aspects: dict[str, LabelRange] = field(default_factory=dict)
     without: dict[str, str] = field(default_factory=dict)
     empty: int = 0
+    ids: array[int] = field(default_factory=lambda: array("Q"), repr=False)
 
     def add_texts_and_labels(self, item: ScoreItem, where: str) -> None:
         """Record which texts an item lacks, and the range of its labels."""
@@ -661,9 +664,6 @@ def profile_items(
         DataError: no items, a text that is too long, both kinds, or one id twice; names the place.
     """
     profile: DatasetProfile | None = None
-    # Digests of 8 bytes instead of ids: checking millions of items for repeated ids needs little
-    # memory.
-    ids = array("Q")
     for number, item in read():
         where = f"{name}, {line_name} {number}"
         for of_field, text in item:
@@ -683,7 +683,7 @@ def profile_items(
             profile.add_texts_and_labels(item, where)
         profile.count += 1
         profile.empty += any(vars(item).get(name) == EMPTY_TEXT for name in _JUDGED)
-        ids.append(digest(item.id))
+        profile.ids.append(digest(item.id))
         if identities is not None:
             identities.append(shown_texts(item))
     if profile is None:
@@ -691,7 +691,8 @@ def profile_items(
     if identities is not None and has_repeated(identities):
         return profile
     # Read the items again only if digests are repeated, and compare the ids themselves.
-    values, counts = np.unique(np.array(ids, dtype=np.uint64), return_counts=True)
+    ids = np.frombuffer(profile.ids, dtype=np.uint64)
+    values, counts = np.unique(ids, return_counts=True)
     repeated = set(values[counts > 1].tolist())
     seen = dict[str, int]()
     for number, item in read() if repeated else ():

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import json
 import os
+from array import array
 from bisect import bisect_left
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence, Sized
+from functools import lru_cache
 from io import FileIO
 from math import inf
 from pathlib import Path
@@ -32,7 +34,7 @@ from .known_protocols import role_kinds
 
 FILE = "results.jsonl"
 
-Lines = NDArray[np.intp]
+Lines = NDArray[np.integer[Any]]
 """Line numbers, counted from 0."""
 
 Digests = NDArray[np.uint64]
@@ -126,6 +128,8 @@ _COUNTED = tuple(name for name in _ORDER if name != "uncounted")
 _HEAD_LENGTH = _COUNTED.index("details")
 _LONG_FIELDS = b',"details":'
 """The beginning of the long fields of a line."""
+_AFTER_KEY = f',"{_ORDER[_ORDER.index("repeat") + 1]}":'.encode()
+"""The beginning of the fields after those of the key and the verdict."""
 
 
 class StoredResults(Sequence[Result]):
@@ -211,10 +215,24 @@ class StoredResults(Sequence[Result]):
 _PART = 65_536
 """Digests that are looked up at once."""
 
+_FEW = 1_024
+"""Lines that are rewritten at once: as Python numbers, each takes a hundred bytes."""
+
+
+@lru_cache(4096)
+def part_digest(aspect: str | None, protocol: str, repeat: int) -> int:
+    """Return the digest of a key without its item."""
+    return digest(aspect, protocol, repeat)
+
+
+def key_digest(key: Key) -> int:
+    """Return the digest of a key: that of its item, combined with that of the rest."""
+    return digest(key.item) ^ part_digest(*key[1:])
+
 
 def digests_of(keys: Iterable[Key]) -> Digests:
     """Return the digests of keys in their order, in 8 bytes each."""
-    return np.fromiter((digest(*key) for key in keys), dtype=np.uint64)
+    return np.fromiter(map(key_digest, keys), dtype=np.uint64)
 
 
 class OkKeys(Container[Key], Sized):
@@ -238,7 +256,7 @@ class OkKeys(Container[Key], Sized):
         return found
 
     def __contains__(self, key: object) -> bool:
-        wanted = digest(*cast("Key", key))
+        wanted = key_digest(cast("Key", key))
         place = bisect_left(self._sorted, wanted)
         return place < len(self._sorted) and self._sorted[place] == wanted
 
@@ -278,6 +296,45 @@ class NumberRows:
         return np.frombuffer(self._rows, self._type)
 
 
+class _LineIndex:
+    """The digest of the key of each line, its start, and whether it has a verdict.
+
+    In columns of 17 bytes a line in all, because there may be millions of lines.
+    """
+
+    def __init__(self) -> None:
+        self._keys = array("Q")
+        self._offsets = array("q")
+        self._ok = bytearray()
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def add(self, key: int, offset: int, ok: bool) -> None:
+        """Add a line."""
+        try:
+            self._offsets.append(offset)
+        except BufferError:
+            # Stored results read the columns of the lines so far, which cannot grow meanwhile.
+            self._offsets = self._offsets[:]
+            self._ok = self._ok[:]
+            self._offsets.append(offset)
+        self._ok.append(ok)
+        self._keys.append(key)
+
+    def keys(self) -> Digests:
+        """Return the digests; no line can be added while the result is in use."""
+        return np.frombuffer(self._keys, dtype=np.uint64)
+
+    def offsets(self) -> NDArray[np.int64]:
+        """Return the starts of the lines."""
+        return np.frombuffer(self._offsets, dtype=np.int64)
+
+    def ok(self) -> NDArray[np.bool_]:
+        """Return which lines have a verdict."""
+        return np.frombuffer(self._ok, dtype=np.bool_)
+
+
 class ResultsFile:
     """Writes and reads the results of a run.
 
@@ -291,9 +348,8 @@ class ResultsFile:
     def __init__(self, folder: Path, aspects: Iterable[Mapping[str, Any]] = ()) -> None:
         self.path = folder / FILE
         self._file: FileIO | None = None
-        # The start of each line and its result, in 17 bytes per line; and the start of the next
-        # line.
-        self._lines: NumberRows | None = None
+        self._lines: _LineIndex | None = None
+        # The start of the next line.
         self._end = 0
         self._scales = {aspect["name"]: (aspect["low"], aspect["high"]) for aspect in aspects}
 
@@ -320,7 +376,7 @@ class ResultsFile:
         except OSError:
             self._file.truncate(os.fstat(self._file.fileno()).st_size - written)
             raise
-        index.add(digest(*result.key), self._end, result.status == "ok")
+        index.add(key_digest(result.key), self._end, result.status == "ok")
         self._end += len(line)
 
     def close(self) -> None:
@@ -335,7 +391,7 @@ class ResultsFile:
         Raises:
             DataError: a line that is not a result; the message names file and line.
         """
-        return self._stored(_latest(self._index().table()["key"]))
+        return self._stored(_latest(self._index().keys()))
 
     def of_item(self, item: str) -> list[Result]:
         """Return all results of one item, the last one of each key."""
@@ -366,9 +422,14 @@ class ResultsFile:
         Raises:
             DataError: a line that is not a result; the message names file and line.
         """
-        table = self._index().table()
-        latest = _latest(table["key"])
-        return OkKeys(table["key"][latest[table["ok"][latest]]])
+        index = self._index()
+        keys = index.keys()
+        ok = index.ok()
+        latest = _latest(keys)
+        if latest is not None:
+            keys = keys[latest]
+            ok = ok[latest]
+        return OkKeys(keys if ok.all() else keys[ok])
 
     def finish(self, keys: Iterable[Key] | Digests) -> StoredResults:
         """Rewrite the file with one line per key, in the order of the keys, then other results.
@@ -385,78 +446,104 @@ class ResultsFile:
         if self._file is not None:
             os.fsync(self._file.fileno())
         self.close()
-        table = self._index().table()
-        latest = _latest(table["key"])
+        index = self._index()
         digests = keys if isinstance(keys, np.ndarray) else digests_of(keys)
-        if (
-            not self._has_partial_line()
-            and len(latest) == len(table)
-            and np.array_equal(digests, table["key"])
-        ):
-            return self._stored(latest)
-        wanted = _places_of(digests, table["key"], latest)
-        # The others stay in order.
-        is_wanted = np.zeros(len(table), dtype=np.bool_)
-        is_wanted[wanted] = True
-        lines = np.concatenate([wanted, latest[~is_wanted[latest]]])
         # A file with a partial last line is always rewritten.
-        if self._has_partial_line() or not np.array_equal(lines, np.arange(len(table))):
-            rewritten = _line_index()
-            end = 0
-            with self.path.open("rb") as old, whole_file(self.path) as new:
-                for start in range(0, len(lines), _PART):
-                    for key, offset, ok in map(tuple, table[lines[start : start + _PART]]):
-                        old.seek(offset)
-                        rewritten.add(key, end, ok)
-                        end += new.write(old.readline())
-            self._lines = rewritten
-            self._end = end
-        return self._stored(np.arange(len(wanted)))
+        if not self._has_partial_line() and np.array_equal(digests, index.keys()):
+            return self._stored(None)
+        lines, wanted = _in_order(digests, index.keys())
+        # Free what is not needed any more: each takes 8 bytes per line.
+        del digests, keys
+        if self._has_partial_line() or not _are_all(lines, len(index)):
+            self._lines, self._end = self._rewritten(index, lines)
+        return self._stored(slice(wanted))
+
+    def _rewritten(self, index: _LineIndex, lines: Lines) -> tuple[_LineIndex, int]:
+        """Write some lines of the file to a new one in its place; return its index and its size."""
+        rewritten = _LineIndex()
+        end = 0
+        with self.path.open("rb") as old, whole_file(self.path) as new:
+            for start in range(0, len(lines), _FEW):
+                part = lines[start : start + _FEW]
+                columns = (index.keys()[part], index.offsets()[part], index.ok()[part])
+                for key, offset, ok in zip(*(column.tolist() for column in columns), strict=True):
+                    old.seek(offset)
+                    rewritten.add(key, end, ok)
+                    end += new.write(old.readline())
+        return rewritten, end
 
     def _has_partial_line(self) -> bool:
         """Return whether the file goes on after its complete lines."""
         return self.path.exists() and self.path.stat().st_size != self._end
 
-    def _index(self) -> NumberRows:
+    def _index(self) -> _LineIndex:
         if self._lines is None:
-            self._lines = _line_index()
+            index = _LineIndex()
             for offset, line in _whole_lines(self.path):
                 key, ok = _about(line, self.path, offset, self._scales)
-                self._lines.add(digest(*key), offset, ok)
+                index.add(key_digest(key), offset, ok)
                 self._end = offset + len(line)
+            self._lines = index
         return self._lines
 
-    def _stored(self, lines: Lines) -> StoredResults:
-        table = self._index().table()
-        return StoredResults(self.path, table["offset"][lines], table["ok"][lines])
+    def _stored(self, lines: Lines | slice | None) -> StoredResults:
+        """Return the results in some lines; ``None``: in all."""
+        index = self._index()
+        # Slices of the columns are not copied.
+        chosen = slice(None) if lines is None else lines
+        return StoredResults(self.path, index.offsets()[chosen], index.ok()[chosen])
 
 
-def _line_index() -> NumberRows:
-    return NumberRows(key="Q", offset="q", ok="?")
+def _latest(keys: Digests) -> Lines | None:
+    """Return the last line of each key, in order of the keys' first occurrence.
 
-
-def _latest(keys: NDArray[np.uint64]) -> Lines:
-    """Return the last line of each key, in order of the keys' first occurrence."""
+    ``None`` if no key occurs twice: all lines in their order.
+    """
     # Most files have no key twice, and this takes a fraction of the memory.
     in_order = np.sort(keys)
     if not (in_order[1:] == in_order[:-1]).any():
-        return np.arange(len(keys))
+        return None
+    del in_order
     # `np.unique` only finds first occurrences; in the reversed array, these are the last ones.
     _, first = np.unique(keys, return_index=True)
     _, from_the_end = np.unique(keys[::-1], return_index=True)
     return (len(keys) - 1 - from_the_end)[np.argsort(first)]
 
 
-def _places_of(digests: Digests, keys: Digests, latest: Lines) -> Lines:
-    """Return the latest line of each digest that has one, in the order of the digests."""
-    lines = latest[np.argsort(keys[latest])]
-    known = keys[lines]
-    places = [lines[:0]]
-    for start in range(0, len(digests) if len(known) else 0, _PART):
+def _in_order(digests: Digests, keys: Digests) -> tuple[Lines, int]:
+    """Return the latest line of each digest that has one, then the latest lines of other keys.
+
+    The others stay in order.
+
+    Returns:
+        the numbers of the lines, and how many of them are the digests'.
+    """
+    latest = _latest(keys)
+    # Four bytes are enough for the number of a line.
+    if latest is None:
+        by_key = np.argsort(keys).astype(np.uint32)
+    else:
+        by_key = latest[np.argsort(keys[latest])].astype(np.uint32)
+    known = keys[by_key]
+    lines = np.empty(len(keys), dtype=np.uint32)
+    others = np.ones(len(keys), dtype=np.bool_)
+    count = 0
+    for start in range(0, len(digests) if len(keys) else 0, _PART):
         part = digests[start : start + _PART]
         found = np.searchsorted(known, part).clip(max=len(known) - 1)
-        places.append(lines[found[known[found] == part]])
-    return np.concatenate(places)
+        places = by_key[found[known[found] == part]]
+        lines[count : count + len(places)] = places
+        others[places] = False
+        count += len(places)
+    del by_key, known
+    rest = np.flatnonzero(others) if latest is None else latest[others[latest]]
+    lines[count : count + len(rest)] = rest
+    return lines[: count + len(rest)], count
+
+
+def _are_all(lines: Lines, number: int) -> bool:
+    """Return whether these are all of a number of lines, in their order."""
+    return len(lines) == number and np.array_equal(lines, np.arange(number, dtype=np.uint32))
 
 
 def _whole_lines(path: Path) -> Iterator[tuple[int, bytes]]:
@@ -472,9 +559,9 @@ def _whole_lines(path: Path) -> Iterator[tuple[int, bytes]]:
 
 
 def _about(line: bytes, path: Path, offset: int, scales: Mapping[str, Any]) -> tuple[Key, bool]:
-    """Return the key of a line, and whether it has a verdict, without decoding its long fields."""
+    """Return the key of a line, and whether it has a verdict, without decoding its other fields."""
     # This cannot occur inside a JSON string, because quotes are escaped there.
-    end = line.find(_LONG_FIELDS) if line.endswith(b"}\n") else -1
+    end = line.find(_AFTER_KEY) if line.endswith(b"}\n") else -1
     try:
         row = orjson.loads(line[:end] + b"}" if end > 0 else line)
         key = Key(row["item"], row["aspect"], row["protocol"], row["repeat"])

@@ -18,7 +18,7 @@ from ..datasets.items import Item
 from ..results.config import RunConfig
 from ..results.evaluation import Evaluation
 from ..results.folder import model_names
-from ..results.results import NO_KEYS, Digests, Key, Result, digests_of
+from ..results.results import NO_KEYS, Key, Result
 from ..results.run_folder import RunFolder, run_folder
 from .calls.call_pipeline import CallPipeline, LivePipeline, RunContext
 from .calls.judge_item import JudgeItem, judge_item
@@ -120,13 +120,9 @@ class Run:
         self._judged_now: set[Key] = set()
         self._has_several_passes = False
         self._in_memory: dict[Key, Result] = {}
-        # Reading the data takes most of the time of a start that finds little to judge, so the keys
-        # are noted for its end.
-        self._planned: Digests | None = None
         resumed = 0
         if self._judged_before:
-            self._planned = digests_of(key for key, *_ in planned.jobs())
-            resumed = self._judged_before.count(self._planned)
+            resumed = self._judged_before.count(planned.key_digests())
         self._is_finished = resumed == len(planned)
         spent = folder.journal.totals()
         run = folder.manifest["run"]
@@ -209,13 +205,15 @@ class Run:
         )
 
     def _results(self) -> Sequence[Result]:
-        keys = (key for key, *_ in self.plan.jobs())
         if self.folder.results is None:
+            keys = (key for key, *_ in self.plan.jobs())
             return tuple(self._in_memory[key] for key in keys if key in self._in_memory)
         try:
             if not self.stop.is_asked:
                 self.folder.keep_rest()
-            return self.folder.results.finish(keys if self._planned is None else self._planned)
+            # Nothing is judged any more, and there may be millions of keys.
+            self._judged_before = NO_KEYS
+            return self.folder.results.finish(self.plan.key_digests())
         except OSError as error:
             # They stay in the order of judging; the next start restores the order of the dataset.
             self.stop.ask_for(error, self.folder.results.path)

@@ -7,6 +7,7 @@ import logging
 import os
 import platform
 import socket
+from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
@@ -85,7 +86,8 @@ class RunDescription:
         """Describe the run of a plan with named judges."""
         judges = {name: protocol_and_settings(name, graph) for name, graph in plan.graphs.items()}
         # Items come with the shards; the function that reads them exists only in this process.
-        dataset = replace(plan.dataset, read=partial(iter, ()))
+        survey = replace(plan.dataset.survey, ids=array("Q"))
+        dataset = replace(plan.dataset, read=partial(iter, ()), survey=survey)
         config = replace(config, journal=None)
         return cls(
             judges, dataset, plan.aspects, plan.repeats, manifest, config, ROOT.getEffectiveLevel()

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypedDict, Unpack, cast
+
+import numpy as np
 
 from ....graphs.engine.base import Graph
 from ....graphs.engine.given_graphs import Protocols, compiled, judges_of, named
@@ -27,7 +28,7 @@ from ...datasets.selection import Shard
 from ...results.config import RunConfig
 from ...results.folder import check_manifest, model_names, refuse_file, results_of
 from ...results.results import FILE as RESULTS
-from ...results.results import Key
+from ...results.results import Digests, Key, digests_of, part_digest
 from ..replay.recording import Recording
 from ..replay.recording_sources import PastRun, RecordedFile
 from .signatures import describe_run
@@ -143,6 +144,21 @@ class Plan:
                 for name in self.graphs:
                     for repeat in range(repeats):
                         yield Key(*key, name, repeat), item, aspect
+
+    def key_digests(self, protocols: Collection[str] = ()) -> Digests:
+        """Return the digests of the keys of all jobs in their order; by default, of all protocols."""
+        wanted = [name for name in self.graphs if name in protocols or not protocols]
+        if self.only is not None or self.repeated is not None:
+            return digests_of(key for key, *_ in self.jobs() if key.protocol in wanted)
+        # The ids were read when the data were checked, so the items need not be read again.
+        ids = np.frombuffer(self.dataset.survey.ids, dtype=np.uint64)[: len(self.dataset)]
+        parts = [
+            part_digest(aspect.name if aspect else None, name, repeat)
+            for aspect in self.aspects or (None,)
+            for name in wanted
+            for repeat in range(self.repeats)
+        ]
+        return (ids[:, None] ^ np.array(parts, dtype=np.uint64)).ravel()
 
 
 def plan(protocols: Protocols, data: Data | None = None, **options: Unpack[Options]) -> Plan:
@@ -377,4 +393,4 @@ def count_judged(prepared: Plan, config: RunConfig) -> dict[str, int]:
         raise DataError(
             f"{error}. Delete that line: its calls are kept, so judging again is free"
         ) from error
-    return Counter(key.protocol for key, *_ in prepared.jobs() if key in judged)
+    return {name: judged.count(prepared.key_digests([name])) for name in prepared.graphs}

@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+from collections import deque
 from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any, cast
@@ -9,6 +10,7 @@ from typing import Any, cast
 import pytest
 from jurygraph.eval import evaluate
 from jurygraph.eval.results.results import Key
+from jurygraph.eval.run.calls.job_queue import JobQueue
 from jurygraph.eval.run.calls.judge_item import JudgementContext, current_judgement
 from jurygraph.eval.run.calls.prefix_gate import BLOCK, PrefixGate
 from jurygraph.eval.run.calls.shutdown import StopSignal
@@ -77,8 +79,51 @@ async def judge_all(jobs: Sequence[Key], provider: Provider, slots: int, agents:
                 asked.create_task(provider.ask(job.item, f"{job.aspect} {agent}"))
 
     started = asyncio.get_running_loop().time()
-    await Workers[Key](slots, StopSignal(), provider.gate).do_all(iter(jobs), work)
+    ahead = 0 if provider.gate is None else slots
+    queue = JobQueue[Key](iter(jobs), lambda job: job.item, ahead)
+    await Workers[Key](slots, StopSignal(), provider.gate).do_all(queue, work)
     return asyncio.get_running_loop().time() - started
+
+
+def test_an_item_is_opened_by_one_job_and_the_last_jobs_are_others() -> None:
+    jobs = [key(f"{item}", aspect) for item in range(40) for aspect in ASPECTS]
+    queue = JobQueue[Key](iter(jobs), lambda job: job.item, ahead=8)
+    in_flight: deque[Key] = deque()
+    taken = list[Key]()
+    ended = set[str]()
+    unread = 0
+    while True:
+        if len(in_flight) < 8 and (job := queue.take()) is not None:
+            unread += job.item in {other.item for other in taken} - ended
+            taken.append(job)
+            in_flight.append(job)
+        elif in_flight:
+            job = in_flight.popleft()
+            ended.add(job.item)
+            queue.ended(job)
+        else:
+            break
+    assert sorted(taken) == sorted(jobs)
+    assert [job.item for job in taken[:8]] == [f"{number}" for number in range(8)]
+    assert unread == 0
+    last_opened = max(taken.index(key(f"{item}", ASPECTS[0])) for item in range(40))
+    assert len(jobs) - last_opened > 8
+
+
+def test_without_jobs_ahead_the_order_stays() -> None:
+    jobs = [key(item, aspect) for item in "abc" for aspect in ASPECTS]
+    queue = JobQueue[Key](iter(jobs), lambda job: job.item, ahead=0)
+    taken = list[Key]()
+    while (job := queue.take()) is not None:
+        taken.append(job)
+        if len(taken) % 3 == 0:
+            queue.ended(job)
+    assert taken == jobs
+
+
+def test_jobs_of_one_item_are_all_taken_at_once() -> None:
+    queue = JobQueue[Key](iter([key("a", name) for name in ASPECTS]), lambda job: job.item, 16)
+    assert [queue.take() for _ in range(5)] == [*(key("a", name) for name in ASPECTS), None]
 
 
 @pytest.mark.parametrize("slots", [16, 64])

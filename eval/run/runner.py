@@ -21,6 +21,7 @@ from ..results.folder import model_names
 from ..results.results import NO_KEYS, Key, Result
 from ..results.run_folder import RunFolder, run_folder
 from .calls.call_pipeline import CallPipeline, LivePipeline, RunContext
+from .calls.job_queue import JobQueue
 from .calls.judge_item import JudgeItem, judge_item
 from .calls.prefix_gate import PrefixGate
 from .calls.shutdown import StopSignal
@@ -155,10 +156,13 @@ class Run:
                 )
 
     async def _judge_open_items(self, judge: JudgeItem, gate: PrefixGate | None) -> None:
-        """Judge with as many workers as calls may be in flight; all take from one iterator."""
+        """Judge with as many workers as calls may be in flight; all take from one queue."""
         if self._is_finished:
             return
         open_jobs = filter(self.is_open, self.plan.jobs())
+        # If no call waits for another, items are judged in their order.
+        ahead = 0 if gate is None else self.config.concurrency
+        queue = JobQueue[Job](open_jobs, lambda job: job[0].item, ahead)
 
         async def work(job: Job) -> None:
             key, item, aspect = job
@@ -167,7 +171,7 @@ class Run:
                 self.keep(result)
 
         try:
-            await Workers[Job](self.config.concurrency, self.stop, gate).do_all(open_jobs, work)
+            await Workers[Job](self.config.concurrency, self.stop, gate).do_all(queue, work)
         except ExceptionGroup as several:
             # All workers meet the same problem, such as a changed data file: one error is enough.
             raise several.exceptions[0] from None

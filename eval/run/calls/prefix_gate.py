@@ -5,6 +5,9 @@ same time have prompts with the same beginning, as do the aspects of one text. I
 sent at once, the provider discounts no call. So the first call with a new beginning is answered
 before the other calls of its item are sent. Meanwhile, the run starts other items, so that as many
 calls as before are in flight. If there are no other items, no call waits.
+
+Few verdicts wait here, because the other verdicts of an item are started after its first
+(``job_queue.py``). The agents of one verdict do.
 """
 
 from __future__ import annotations

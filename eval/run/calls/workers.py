@@ -1,16 +1,15 @@
-"""Workers that take jobs from one iterator. While some of them wait, others are added."""
+"""Workers that take jobs from one queue. While some of them wait, others are added."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from contextvars import copy_context
-from typing import Generic, TypeVar
+from typing import Generic
 
+from .job_queue import Job, JobQueue
 from .prefix_gate import PrefixGate, no_others
 from .shutdown import StopSignal
-
-Job = TypeVar("Job")
 
 
 class Workers(Generic[Job]):
@@ -29,7 +28,7 @@ class Workers(Generic[Job]):
         self._running = 0
         self._may_start = True
 
-    async def do_all(self, jobs: Iterator[Job], work: Callable[[Job], Awaitable[None]]) -> None:
+    async def do_all(self, jobs: JobQueue[Job], work: Callable[[Job], Awaitable[None]]) -> None:
         """Do all jobs, as many as possible until the end is requested.
 
         Raises:
@@ -41,12 +40,14 @@ class Workers(Generic[Job]):
         async def worker(job: Job) -> None:
             try:
                 await work(job)
-                # Tasks can share a plain iterator: taking from it is a step without an await.
+                jobs.ended(job)
+                # Tasks can share a queue: taking from it is a step without an await.
                 while not (self._stop.is_asked or self._are_too_many()):
-                    if (following := next(jobs, None)) is None:
+                    if (following := jobs.take()) is None:
                         self._may_start = False
                         break
                     await work(following)
+                    jobs.ended(following)
             except BaseException:
                 self._may_start = False
                 raise
@@ -60,7 +61,7 @@ class Workers(Generic[Job]):
             def start() -> bool:
                 """Start workers up to their number; return whether there were jobs for all."""
                 while self._may_start and self._running - self._standing() < self._number:
-                    if self._stop.is_asked or (job := next(jobs, None)) is None:
+                    if self._stop.is_asked or (job := jobs.take()) is None:
                         self._may_start = False
                         break
                     self._running += 1

@@ -1,15 +1,20 @@
 """Measure the share of a run's prompts that a provider has read before, by calls in flight.
 
     python -m benchmarks.prefixes [--items 200] [--concurrency 1,16,64] [--protocol single]...
+    python -m benchmarks.prefixes --local [--items 8] [--concurrency 1,4]
 
 Items of 3,000 characters are judged on four aspects. A scripted model replies after a time that
 differs from call to call. The share counts the characters of an item's second and later calls that
 repeat the beginning of an earlier call of the item, if that call had its reply before this one was
 sent (E1b). Each case runs with and without holding calls back (``ignore_prefixes``), in turns.
+
+With ``--local``, a tiny real model judges shorter texts, and its server counts the tokens that it
+has read before. It has one slot for each call in flight. Every case has its own texts.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import json
 import random
@@ -100,12 +105,12 @@ class Figures:
     seconds: float
 
 
-def items(path: Path, count: int) -> Path:
-    """Write different texts of 3,000 characters."""
+def items(path: Path, count: int, characters: int = 3000) -> Path:
+    """Write different texts of this length, different in each file."""
     with path.open("w", encoding="utf-8") as file:
         for number in range(count):
-            source = prose(f"source {number}", 2500)
-            candidate = prose(f"candidate {number}", 500)
+            source = prose(f"source {path.stem} {number}", characters * 5 // 6)
+            candidate = prose(f"candidate {path.stem} {number}", characters // 6)
             item = {"id": f"item-{number}", "source": source, "candidate": candidate}
             file.write(json.dumps(item) + "\n")
     return path
@@ -129,6 +134,38 @@ def measure(protocol: str, data: Path, concurrency: int, seconds: float, at_once
     return Figures(sum(len(of.sent) for of in model.requests.values()), model.share(), taken)
 
 
+def measure_local(data: Path, concurrency: int, at_once: bool) -> tuple[object, ...]:
+    """Judge all items with the model ``local``; return a row of the table."""
+    started = time.perf_counter()
+    done = evaluate(
+        "single",
+        data,
+        aspects=ASPECTS,
+        models={"*": f"local?slots={concurrency}&max_tokens=40"},
+        concurrency=concurrency,
+        ignore_prefixes=at_once,
+    )
+    taken = time.perf_counter() - started
+    tokens = sum(result.input_tokens for result in done.results)
+    cached = sum(result.cached_input_tokens for result in done.results)
+    calls = sum(result.calls for result in done.results)
+    way = "at once" if at_once else "held"
+    return concurrency, way, calls, tokens, 100 * cached / tokens, taken
+
+
+def show_local(arguments: argparse.Namespace) -> None:
+    """Measure the tokens that the server of a real model has read before."""
+    rows = []
+    with scratch() as folder:
+        for concurrency in map(int, arguments.concurrency.split(",")):
+            for at_once in [False, True][: 1 + (concurrency > 1)]:
+                path = folder / f"local-{concurrency}-{at_once}.jsonl"
+                data = items(path, arguments.items, characters=1200)
+                rows.append(measure_local(data, concurrency, at_once))
+    headings = ("in flight", "", "calls", "input tokens", "cached tokens: share %", "seconds")
+    show("single, local", headings, rows)
+
+
 def main() -> None:
     """The command line."""
     parser = options(__doc__, repeats=1)
@@ -136,8 +173,12 @@ def main() -> None:
     parser.add_argument("--concurrency", default="1,16,64", help="calls in flight")
     parser.add_argument("--protocol", action="append", choices=[*CASES], help="only this one")
     parser.add_argument("--seconds", type=float, default=0.5, help="mean time of a reply")
+    parser.add_argument("--local", action="store_true", help="judge with the model local")
     arguments = parser.parse_args()
     show_machine()
+    if arguments.local:
+        show_local(arguments)
+        return
     rows: list[tuple[object, ...]] = []
     with scratch() as folder:
         data = items(folder / "items.jsonl", 20 if arguments.quick else arguments.items)

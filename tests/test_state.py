@@ -7,7 +7,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from jurygraph.graphs import calibrated, cascade, debate, geval, more, repeated, single
+from jurygraph.graphs import calibrated, cascade, debate, geval, repeated, samre, single
 from jurygraph.graphs.engine.registry import find_protocol, protocols
 from jurygraph.state import (
     ASPECTS,
@@ -288,10 +288,10 @@ def test_a_task_of_another_kind_is_refused_with_the_kinds_there_are(module: Modu
 
 @pytest.mark.parametrize(("graph", "kinds"), [
     (calibrated(debate.build()), ["compare"]), (repeated(geval.build()), ["score"]),
-    (repeated(repeated(more.build())), ["compare"]), (cascade(geval.build(), debate.build()), ["score"]),
+    (repeated(repeated(samre.build())), ["compare"]), (cascade(geval.build(), debate.build()), ["score"]),
     (cascade(single.build(), debate.build()), ["score", "compare"]),
     (find_protocol("repeated").build(of="geval"), ["score"]),
-    (find_protocol("cascade").build(expensive="more"), ["compare"]),
+    (find_protocol("cascade").build(expensive="samre"), ["compare"]),
 ])  # fmt: skip
 def test_a_wrapper_offers_what_the_judges_in_it_take(graph: Any, kinds: list[str]) -> None:
     assert kinds_in(graph.compile().get_input_jsonschema()) == kinds

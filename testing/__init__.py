@@ -1,4 +1,5 @@
-"""Contract tests for your own protocols, metrics, datasets and model providers.
+"""Contract tests for your own protocols, metrics, datasets and model providers, scripted models, and
+the type of the fixture ``judge``.
 
 Each kit is a class with tests. Subclass it in a test file, name your extension, and run pytest:
 
@@ -25,6 +26,7 @@ pytest.register_assert_rewrite(
     f"{__name__}.provider_contract",
 )
 
+from ..eval.judges.judge_session import JudgeSession  # noqa: E402
 from ..nodes.models.scripted_model import ScriptedModel, ScriptedToolModel  # noqa: E402
 from .dataset_contract import DatasetContract  # noqa: E402
 from .metric_contract import MetricContract  # noqa: E402
@@ -33,6 +35,7 @@ from .provider_contract import ProviderContract  # noqa: E402
 
 __all__ = [
     "DatasetContract",
+    "JudgeSession",
     "MetricContract",
     "ProtocolContract",
     "ProviderContract",

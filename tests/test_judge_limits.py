@@ -246,3 +246,14 @@ def test_a_run_has_its_own_limits(tmp_path: Path) -> None:
             session("single", aspect=Aspect(name="wit", criteria="Funny?"), max_calls=3)
     finally:
         session.close()
+
+
+def test_a_judge_of_a_test_session_returns_its_whole_feedback(tmp_path: Path) -> None:
+    session = JudgeSession(tmp_path / "session.sqlite", tmp_path)
+    try:
+        with pytest.raises(UsageError, match="output_schema: a judge of a test session"):
+            session("single", aspect="fluency", output_schema={"properties": {"score": {}}})
+        judged = session("single", aspect="fluency")(outputs="It rained.")
+        assert [turn["role"] for turn in judged.transcript] == ["scorer"]
+    finally:
+        session.close()

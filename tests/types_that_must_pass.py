@@ -3,6 +3,7 @@
 from typing import Any
 
 from jurygraph import AnswerGate, Aspect, create_async_judge, create_judge
+from jurygraph.adapters.langgraph_server import VerdictsOverMcp
 from jurygraph.adapters.trl import reward
 from jurygraph.eval import evaluate, redteam, versus
 from jurygraph.graphs import (
@@ -21,8 +22,10 @@ from jurygraph.graphs import (
 from jurygraph.graphs.wrappers.repeated import build as build_repeats
 from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.state.settings import Role
+from jurygraph.testing import JudgeSession
 from langchain.agents.middleware import AgentMiddleware
 from langgraph.graph import StateGraph
+from starlette.applications import Starlette
 from typing_extensions import TypedDict
 
 
@@ -101,6 +104,16 @@ def limits_and_gates() -> None:
 async def rewards() -> list[float | None]:
     judged = reward(create_judge("single", aspect="fluency"), ignore=["id"], rule="condorcet")
     return await judged(["Why?"], ["So."], id=[1])
+
+
+def served(app: Starlette) -> None:
+    app.add_middleware(VerdictsOverMcp)
+
+
+def test_summary(judge: JudgeSession) -> None:
+    judged = judge("single", aspect="fluency")(inputs="It rained.", outputs="Rain.")
+    assert judged["score"] >= 4
+    assert [turn["content"] for turn in judged.transcript]
 
 
 class Draft(TypedDict):

@@ -36,12 +36,12 @@ class SessionJudge(Judge):
         vars(self).update(vars(made))
         self._session = session
 
-    def __call__(self, **given: Any) -> Feedback:
+    def __call__(self, **given: Any) -> Judged:
         """Judge one output, or compare two; arguments and errors are those of ``Judge``."""
         with self._session.journaled():
             return self._session.note(super().__call__(**given), given)
 
-    async def acall(self, **given: Any) -> Feedback:
+    async def acall(self, **given: Any) -> Judged:
         """Judge from async code."""
         with self._session.journaled():
             return self._session.note(await super().acall(**given), given)
@@ -94,6 +94,11 @@ class JudgeSession:
                 f"{sorted(own)[0]}: a judge of a test session uses the session's journal and "
                 "budget; leave it out"
             )
+        if options.get("output_schema") is not None:
+            raise UsageError(
+                "output_schema: a judge of a test session returns its whole feedback, from which "
+                "it reports failed tests; leave it out"
+            )
         if self._model and isinstance(protocol, str) and not options.keys() & {"model", "models"}:
             options["model"] = self._model
         return SessionJudge(create_judge(protocol, **options), self)
@@ -102,7 +107,7 @@ class JudgeSession:
         """Send all model calls inside this context, including an agent's, through the journal."""
         return answering_calls(self._calls)
 
-    def note(self, feedback: Feedback, given: dict[str, Any]) -> Feedback:
+    def note(self, feedback: Feedback, given: dict[str, Any]) -> Judged:
         """Remember a judgement of this test; in a LangSmith test it is also logged there."""
         assert isinstance(feedback, Judged)
         # pytest stores "tests/test_a.py::test_b (call)" there.

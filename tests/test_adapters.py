@@ -46,6 +46,16 @@ def adapter(name: str, package: str) -> Any:
     return import_module(f"jurygraph.adapters.{name}")
 
 
+@pytest.fixture
+def root_log() -> Iterator[None]:
+    """Take back the handlers and the level that a program gives to the root of all logs."""
+    root = logging.getLogger()
+    before = root.level, [*root.handlers]
+    yield
+    root.setLevel(before[0])
+    root.handlers[:] = before[1]
+
+
 HOSTS = [("mlflow", "mlflow"), ("deepeval", "deepeval"), ("inspect", "inspect_ai")]
 
 
@@ -76,11 +86,13 @@ def test_without_the_package_the_extra_is_named(name: str, package: str) -> None
 
 
 @pytest.fixture
-def mlflow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def mlflow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, root_log: None) -> Iterator[Any]:
     monkeypatch.setenv("MLFLOW_DISABLE_TELEMETRY", "true")
     monkeypatch.setenv("MLFLOW_GENAI_EVAL_SKIP_TRACE_VALIDATION", "true")
     # Choosing an experiment sets this variable, which is taken back with it.
     monkeypatch.setenv("MLFLOW_EXPERIMENT_ID", "0")
+    # Artifacts go to the current folder.
+    monkeypatch.chdir(tmp_path)
     adapter("mlflow", "mlflow")
     module = import_module("mlflow")
     module.set_tracking_uri(f"sqlite:///{tmp_path}/mlflow.db")
@@ -197,7 +209,7 @@ def test_deepeval_thresholds_are_from_0_to_1(deepeval: Any, threshold: float) ->
 
 
 @pytest.fixture
-def inspect_scorer(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def inspect_scorer(monkeypatch: pytest.MonkeyPatch, root_log: None) -> Any:
     module = adapter("inspect", "inspect_ai")
 
     class Words:
@@ -207,12 +219,7 @@ def inspect_scorer(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
             return text.split()
 
     monkeypatch.setattr("tiktoken.get_encoding", lambda _name: Words())
-    root = logging.getLogger()
-    before = root.level, [*root.handlers]
-    yield module
-    # Inspect logs through a handler of its own.
-    root.setLevel(before[0])
-    root.handlers[:] = before[1]
+    return module
 
 
 def inspected(made: Any, folder: Path, *texts: str, **options: Any) -> Any:

@@ -88,10 +88,13 @@ def test_a_command_that_does_not_exist_is_noticed() -> None:
 
 def test_the_workflow_runs_the_checks_of_the_project_without_secrets() -> None:
     text = beside(".github/workflows/ci.yml").read_text(encoding="utf-8")
-    steps = yaml.safe_load(text)["jobs"]["checks"]["steps"]
-    assert [step["run"] for step in steps if "run" in step] == [".ci/run"]
+    jobs = yaml.safe_load(text)["jobs"]
+    commands = {
+        name: [step["run"] for step in job["steps"] if "run" in step] for name, job in jobs.items()
+    }
+    assert commands == {"checks": [".ci/run"], "hosts": [".ci/hosts"]}
     assert "secrets." not in text
-    assert (ROOT / ".ci" / "run").is_file()
+    assert all((ROOT / command).is_file() for [command] in commands.values())
 
 
 def test_the_workflow_installs_every_supported_python() -> None:

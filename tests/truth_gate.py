@@ -1242,7 +1242,11 @@ PROMISES: Mapping[str, Promise] = {
     ),
     "groups of one and two": Promise(
         "Half of the sources have one candidate, half have two. Only pairs of one source count.",
-        must=(r"^good agrees best with your annotators$", r"over 240 items in 80 groups"),
+        must=(
+            r"^good agrees best with your annotators$",
+            r"over 240 items in 160 groups \(80 with one item or equal labels left out\)",
+            r"On 240 items of mine in 160 groups \(aspect wit; 80 groups with one item or equal labels left out\)",
+        ),
         must_not=(r"tmp",),
     ),
     "judges without overlap": Promise(

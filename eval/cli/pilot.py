@@ -20,8 +20,11 @@ from .runtime import Output, command
 from .screens import Step
 
 _VOTING = ("panel", "votes")
+ITEMS_OF_GROUP = 2
+"""The most items of a group in a pilot.
 
-
+Two have a ranking, and few items in many groups say more than many in few.
+"""
 _NAMED = 3
 """The most items that a message names; it counts the others."""
 

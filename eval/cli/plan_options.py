@@ -18,7 +18,7 @@ from ..results.config import KEPT
 from ..run.engines.ray_engine import Ray
 from ..run.plan.plan import JudgingOptions, Options
 from .option_sets import option
-from .pilot import pilots_of
+from .pilot import ITEMS_OF_GROUP, pilots_of
 from .runtime import models_of, settings_of
 from .waiting import shown_if_slow
 
@@ -235,13 +235,8 @@ class RunPlanOptions(_JudgingOptions, _SeveralDatasets):
             loaded.append(self._loaded(name, columns, labels, data_dir))
         if self.pilot is None:
             return [self.sampled(dataset) for dataset in loaded]
-        pilot = Sample(
-            self.pilot,
-            self.seed or 0,
-            self.of_group,
-            spread=True,
-            shuffled=self.of_group is not None,
-        )
+        of_group = self.of_group or ITEMS_OF_GROUP
+        pilot = Sample(self.pilot, self.seed or 0, of_group, spread=True, shuffled=True)
         return pilots_of(loaded, self.aspect or [], pilot)
 
     def models(self) -> list[Models]:

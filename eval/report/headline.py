@@ -17,7 +17,7 @@ from ..statistics.sample import POWER
 from ..tables.grid import Column, written
 from .answer import Answer, Outcome, answer_of, too_few
 from .labels import MEASURES
-from .ranked_dataset import LeadOverRunnerUp, RankedDataset, capital, named, symbol_of
+from .ranked_dataset import ALL_ALIKE, LeadOverRunnerUp, RankedDataset, capital, named, symbol_of
 
 DIGITS = 2
 """Decimals of a figure on the first screen; tables have three."""
@@ -431,9 +431,13 @@ def _over(dataset: RankedDataset) -> str:
     )
     text = f" over {rows:,}{of_all} {dataset.unit(max(rows, 2) if of_all else rows)}"
     silent = max((within.one_score for _, within in dataset.within_groups(best)), default=0)
+    left_out = dataset.groups_left_out(best)
     if clusters is not None and dataset.cluster_name == "groups":
-        text += f" in {clusters:,} {'group' if clusters == 1 else 'groups'}"
-        text += f" ({silent:,} with one score for all items {count_as_0(silent)})" if silent else ""
+        groups = clusters + left_out
+        text += f" in {groups:,} {'group' if groups == 1 else 'groups'}"
+        about = [f"{silent:,} with one score for all items {count_as_0(silent)}"] if silent else []
+        about += [f"{left_out:,} {ALL_ALIKE}"] if left_out else []
+        text += f" ({'; '.join(about)})" if about else ""
     return text + aspects
 
 

@@ -29,6 +29,10 @@ MANY = 5
 """The maximum number of judges that a sentence names; it counts the others."""
 
 
+ALL_ALIKE = "with one item or equal labels left out"
+"""What is said of groups in which agreement within the group is not defined."""
+
+
 def ranked_datasets(study: Study) -> list[RankedDataset]:
     """Return the datasets of a study, each with its judges and subjects.
 
@@ -108,12 +112,20 @@ class RankedDataset:
         rows = max((self.rows(judge) for judge in self.ranked or self.judges), default=0)
         text = f"{rows:,} {self.unit(rows)} of {self.name}"
         clusters = self.clusters(self.ranked[0]) if self.ranked else None
-        if clusters and self.cluster_name == "groups":
-            text += f" in {clusters:,} {'group' if clusters == 1 else 'groups'}"
+        about = []
         aspects = [subject.aspect for subject in self.subjects if subject.aspect]
         if len(aspects) > 1:
-            return f"{text} (mean of {', '.join(aspects[:-1])} and {aspects[-1]})"
-        return f"{text} (aspect {aspects[0]})" if aspects else text
+            about.append(f"mean of {', '.join(aspects[:-1])} and {aspects[-1]}")
+        elif aspects:
+            about.append(f"aspect {aspects[0]}")
+        if clusters and self.cluster_name == "groups":
+            left_out = self.groups_left_out(self.ranked[0])
+            groups = clusters + left_out
+            text += f" in {groups:,} {'group' if groups == 1 else 'groups'}"
+            if left_out:
+                of_them = "group" if left_out == 1 else "groups"
+                about.append(f"{left_out:,} {of_them} {ALL_ALIKE}")
+        return f"{text} ({'; '.join(about)})" if about else text
 
     @property
     def compares(self) -> bool:
@@ -272,6 +284,15 @@ class RankedDataset:
         return min(
             within or [agreement.units for agreement in self.agreements(judge)], default=None
         )
+
+    def groups_left_out(self, judge: Judge) -> int:
+        """Return the number of groups in which the judge's figure is not defined.
+
+        The aspect with the fewest groups that count, as in ``clusters``.
+        """
+        within = [of_entry for _, of_entry in self.within_groups(judge)]
+        fewest = min(within, key=lambda of_entry: of_entry.groups, default=None)
+        return fewest.skipped if fewest else 0
 
     def within_groups(self, judge: Judge) -> list[tuple[LeaderboardEntry, GroupedCorrelation]]:
         """Return the judge's figure within groups on each aspect.

@@ -229,6 +229,31 @@ def test_scores_have_correlated_errors_and_a_mean() -> None:
 # Rows that do not count, and judges that cannot be members
 
 
+def test_groups_without_a_ranking_of_labels_are_named() -> None:
+    random = np.random.default_rng(5)
+    # The labels of the first three groups are equal.
+    human = [[3.0, 3.0] if group < 3 else [2.0, 4.0] for group in range(30)]
+    rows = [
+        {
+            "protocol": judge,
+            "item": f"{group} {place}",
+            "group": group,
+            "score": human[group][place] + random.normal(0, 1.5),
+            "human": human[group][place],
+        }
+        for judge in "abc"
+        for group in range(30)
+        for place in (0, 1)
+    ]
+    (found,) = panel(rows, resampling=QUICK, metric="group_spearman")
+    assert (found.clusters, found.groups_left_out) == (30, 3)
+    assert (
+        "over 60 texts in 30 groups, 3 groups with one item or equal labels left out"
+        in evidence(found)
+    )
+    assert found.to_json()["groups_left_out"] == 3
+
+
 def test_rows_that_a_judge_failed_are_counted_by_name(tmp_path: Path) -> None:
     rows = verdicts({"a": [True, False] * 10, "b": [True] * 15 + [False] * 5, "c": [True] * 20})
     rows[3]["winner"] = None

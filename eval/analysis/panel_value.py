@@ -23,6 +23,7 @@ from ..statistics.error_correlation import (
     error_correlation,
     members_worth_it,
 )
+from ..statistics.metrics import METRICS
 from ..statistics.resampling import Resampling, Statistic
 from ..statistics.sample import Difference, paired_difference
 from ..statistics.significance import LEVEL, holm
@@ -111,6 +112,8 @@ class Panel:
         notes: judges that are not members, with the reason.
         human_ties: the number of rows that every member judged and that do not count, because human
             ties are left out.
+        groups_left_out: for agreement within groups, the number of groups in which it is not
+            defined, because they have one row or equal labels.
     """
 
     subject: str
@@ -139,6 +142,7 @@ class Panel:
     resampling: Resampling
     notes: tuple[str, ...] = ()
     human_ties: int = 0
+    groups_left_out: int = 0
 
     @property
     def size(self) -> int:
@@ -177,6 +181,7 @@ class Panel:
             "human_ties_left_out": self.human_ties,
             "clusters": self.clusters,
             "clusters_are": "groups" if self.has_groups else "items",
+            "groups_left_out": self.groups_left_out,
             "error_correlation": _figure(self.correlation.mean),
             "effective_votes": _figure(self.correlation.effective),
             "pairs": pairs,
@@ -294,6 +299,7 @@ def measure_panel(
     if mean.low is None or mean.high is None:
         sizes = [sizes[1]] * 3
     first = rows.values[:, :1]
+    is_within = METRICS[rows.metric].within
     return Panel(
         subject=rows.subject,
         data=rows.data,
@@ -321,6 +327,7 @@ def measure_panel(
         resampling=resampling,
         notes=tuple(notes),
         human_ties=judged_by_all - len(rows.values),
+        groups_left_out=whole.within_groups(rows.metric).skipped if is_within else 0,
     )
 
 

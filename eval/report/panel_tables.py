@@ -12,6 +12,7 @@ from ..tables.grid import CellValue, Column, Grid, figure, money, printable, tex
 from ..tables.screen import FirstScreen
 from .headline import p_in_words
 from .labels import listed
+from .ranked_dataset import ALL_ALIKE
 
 MOST_WARNINGS = 2
 MOST_ROWS = 8
@@ -76,7 +77,7 @@ def evidence(panel: Panel) -> str:
     metric = METRICS[panel.metric].title
     values = (
         f"{metric[:1].upper()}{metric[1:]} {_value(panel.best_agreement)} ({_chosen(panel)}) against "
-        f"{_value(panel.agreement)} ({_whole(panel)}) over {_units(panel)}"
+        f"{_value(panel.agreement)} ({_whole(panel)}) over {_units(panel)}{_left_out(panel)}"
     )
     apart = panel.lead.difference
     difference = ""
@@ -131,7 +132,8 @@ def quotable(panel: Panel) -> str:
         f"so that the panel was worth {_value(effective, digits)} independent votes (effective sample "
         f"size by Kish{_interval(panel, effective, digits)}). {_chosen(panel, True)} "
         f"{verb} {_whole(panel)} ({metric} {_value(panel.best_agreement)} against "
-        f"{_value(panel.agreement)}; difference {_value(apart)}{_interval(panel, apart)}{tested})."
+        f"{_value(panel.agreement)}{_left_out(panel)}; "
+        f"difference {_value(apart)}{_interval(panel, apart)}{tested})."
     )
 
 
@@ -351,6 +353,11 @@ def _units(panel: Panel) -> str:
     noun = "comparison" if panel.kind == "compare" else "text"
     texts = f"{panel.rows:,} {noun}{'' if panel.rows == 1 else 's'}"
     return f"{texts} in {panel.clusters:,} groups" if panel.has_groups else texts
+
+
+def _left_out(panel: Panel) -> str:
+    count = panel.groups_left_out
+    return f", {count:,} {'group' if count == 1 else 'groups'} {ALL_ALIKE}" if count else ""
 
 
 def _aspect(panel: Panel) -> str:

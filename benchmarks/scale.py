@@ -133,7 +133,10 @@ def rows_of(stage: str, points: list[Measured], target: int) -> list[tuple[objec
             predicted = lines[-2].at(known[-1][0])
             off = f"{100 * (predicted / known[-1][1] - 1):+.0f} %"
         measured = ", ".join(f"{size:,}: {took:.3g}" for size, took in known)
-        rows.append((stage, what, measured, off, 1e6 * last.slope, last.at(target)))
+        grows = last.slope > 0
+        slope: object = 1e6 * last.slope if grows else "no growth seen"
+        at_target = last.at(target) if grows else max(took for _, took in known)
+        rows.append((stage, what, measured, off, slope, at_target))
     return rows
 
 

@@ -1,7 +1,7 @@
 """Measure the share of a run's prompts that a provider has read before, by calls in flight.
 
     python -m benchmarks.prefixes [--items 200] [--concurrency 1,16,64] [--protocol single]...
-    python -m benchmarks.prefixes --local [--items 8] [--concurrency 1,4]
+    python -m benchmarks.prefixes --local --items 4 --concurrency 1,4
 
 Items of 3,000 characters are judged on four aspects. A scripted model replies after a time that
 differs from call to call. The share counts the characters of an item's second and later calls that
@@ -160,7 +160,7 @@ def show_local(arguments: argparse.Namespace) -> None:
         for concurrency in map(int, arguments.concurrency.split(",")):
             for at_once in [False, True][: 1 + (concurrency > 1)]:
                 path = folder / f"local-{concurrency}-{at_once}.jsonl"
-                data = items(path, arguments.items, characters=1200)
+                data = items(path, arguments.items, characters=900)
                 rows.append(measure_local(data, concurrency, at_once))
     headings = ("in flight", "", "calls", "input tokens", "cached tokens: share %", "seconds")
     show("single, local", headings, rows)

@@ -67,6 +67,26 @@ async def test_turns_are_streamed_when_they_are_made_and_once() -> None:
     assert [message.id for message in graph.invoke(given)["messages"]] == ["asked", *said]
 
 
+@pytest.mark.parametrize("is_async", [True, False])
+async def test_the_state_of_the_judge_is_not_streamed_so_that_clients_keep_the_messages(
+    is_async: bool,
+) -> None:
+    graph: Any = served.builder.compile(checkpointer=InMemorySaver())
+    how: Any = {"stream_mode": ["values", "updates", "messages"], "subgraphs": True}
+    # The settings of a run go through the judge's config, too.
+    how["context"] = {"inner": {"n": 1, "on_unresolved": "human"}}
+    given = {"messages": [("user", PREFER)]}
+    if is_async:
+        events = [event async for event in graph.astream(given, THREAD, **how)]
+    else:
+        events = list(graph.stream(given, THREAD, **how))
+    values = [(place, state) for place, mode, state in events if mode == "values"]
+    assert [place for place, _ in values] == [()] * len(values)
+    assert [len(state["messages"]) for _, state in values] == [1] * len(values)
+    assert "action_requests" in values[-1][1]["__interrupt__"][0].value
+    assert {mode for place, mode, _ in events if place} >= {"updates"}
+
+
 def test_a_turn_is_streamed_before_the_next_agent_is_asked() -> None:
     model = ScriptedModel(script=critical)
     graph: Any = chat(debate.build(models={"*": model}, n=1)).compile()

@@ -21,6 +21,7 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import var_child_runnable_config
 from langgraph.constants import CONFIG_KEY_CHECKPOINTER
 from langgraph.graph.state import CompiledStateGraph
+from langgraph.pregel.protocol import StreamProtocol
 from langgraph.types import StateSnapshot
 
 SHORT_STEPS = "JURYGRAPH_SHORT_STEPS"
@@ -49,6 +50,19 @@ def is_inside_another(config: RunnableConfig | None) -> bool:
         READ_OF_TASK in around.get("configurable", {})
         for around in (config or {}, config_of_task())
     )
+
+
+def without_values(config: RunnableConfig) -> RunnableConfig:
+    """Return a config under which a sub-graph does not stream its state (``values``) to the caller.
+
+    Its other events are streamed as before.
+    """
+    given = config.get("configurable", {})
+    stream: Any = given.get(STREAM_OF_SUBGRAPHS)
+    if stream is None:
+        return config
+    narrowed = StreamProtocol(stream, stream.modes - {"values"})
+    return {**config, "configurable": {**given, STREAM_OF_SUBGRAPHS: narrowed}}
 
 
 def is_of_judge_inside(config: RunnableConfig) -> bool:

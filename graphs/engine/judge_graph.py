@@ -19,7 +19,7 @@ from typing import Any, cast
 from uuid import uuid4
 
 from langchain_core.runnables import RunnableConfig
-from langchain_core.runnables.config import merge_configs, set_config_context
+from langchain_core.runnables.config import set_config_context
 from langgraph.config import get_config
 from langgraph.errors import GraphBubbleUp
 from langgraph.graph import START, StateGraph
@@ -174,7 +174,9 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
         if not begun and not of_wrapper:
             return config
         note = json.dumps({"schema": schema.__name__, "settings": begun})
-        return merge_configs(config, {"metadata": {SETTINGS: note}})
+        # Not by ``merge_configs``, which puts the surrounding run's places over those of the config.
+        metadata = {**((config or {}).get("metadata") or {}), SETTINGS: note}
+        return {**(config or {}), "metadata": metadata}
 
     def _context_of_thread(self, config: RunnableConfig) -> Any:
         """Return the original context of a checkpoint's run if its state does not contain it."""

@@ -29,7 +29,7 @@ from ...state.errors import UsageError
 from ...state.settings import Settings
 from ...state.tasks import Rubric
 from ...state.transcript import Turn
-from ._langgraph import STREAM_OF_SUBGRAPHS
+from ._langgraph import STREAM_OF_SUBGRAPHS, without_values
 from .judge_graph import SettingsElsewhere, SideBySide, context_of_run, forwarded
 from .registry import Given, built, judge_of
 
@@ -111,7 +111,9 @@ def nested_judge_node(  # noqa: PLR0913
             marks.
         mark: returns the turn to stream, from the state and the turn that the judge streams.
         once: do not stream turns that are already streamed as the judge's (``subgraphs=True``).
-        hear: receives the state and each event with a turn that the judge streams.
+        hear: receives the state and each event with a turn that the judge streams. The judge's own
+            state is then not streamed: chat clients take the state of a sub-graph for the outer
+            one, and would lose its messages.
     """
     # LangGraph finds the sub-graph because both functions below refer to this variable.
     graph = slot.graph
@@ -126,6 +128,8 @@ def nested_judge_node(  # noqa: PLR0913
         chosen = other or drawn
         marks = metadata(state, config.get("metadata") or {}) if metadata else {}
         arguments: dict[str, Any] = {"config": merge_configs(config, {"metadata": marks})}
+        if hear:
+            arguments["config"] = without_values(arguments["config"])
         # A graph that runs elsewhere decides itself whether a context is for it.
         if not isinstance(chosen, RemoteJudge):
             arguments["context"] = context

@@ -27,6 +27,7 @@ from jurygraph.eval.statistics.pairwise import (
 from jurygraph.eval.statistics.resampling import Resampling
 from jurygraph.eval.statistics.sample import Sample
 from jurygraph.state.errors import UsageError
+from numpy.typing import NDArray
 from typer.testing import CliRunner
 
 from .run_folders import compared, run_folder, scored
@@ -124,10 +125,10 @@ def test_the_published_value_on_summeval(shared_data: Path) -> None:
     assert own == pytest.approx(0.4933, abs=0.003), "other random permutations"
 
 
-def published_signs(clusters: int) -> np.ndarray[Any, np.dtype[np.float32]]:
+def published_signs(clusters: int) -> NDArray[np.int8]:
     """The permutations of the reference, so that equal numbers can be expected."""
     drawn = np.random.default_rng(4).random((1000, clusters), dtype=np.float32)
-    return 2 * np.rint(drawn) - 1
+    return (2 * np.rint(drawn) - 1).astype(np.int8)
 
 
 def test_soft_pairwise_accuracy_equals_mt_metrics_eval() -> None:

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .alignment import Floats, Ints, code_count
+from .resampling import AT_ONCE
 
 FOLDS = 20
 """Groups are split into so many parts; the threshold of a part is fitted on the other parts."""
@@ -227,7 +228,7 @@ PERMUTATIONS = 1000
 """The number of random permutations behind a p-value of soft pairwise accuracy, as published."""
 
 
-def random_signs(clusters: int, seed: int = 0) -> NDArray[np.float32]:
+def random_signs(clusters: int, seed: int = 0) -> NDArray[np.int8]:
     """Return random permutations of the two systems of a pair: 1 keeps a cluster, -1 swaps it.
 
     Args:
@@ -238,12 +239,11 @@ def random_signs(clusters: int, seed: int = 0) -> NDArray[np.float32]:
         signs of shape (permutations, clusters).
     """
     drawn = np.random.default_rng(seed).integers(0, 2, (PERMUTATIONS, clusters), dtype=np.int8)
-    signs: NDArray[np.float32] = (2 * drawn - 1).astype(np.float32)
-    return signs
+    return 2 * drawn - 1
 
 
 def soft_agreement(
-    judged: Floats, human: Floats, signs: NDArray[np.float32] | None = None
+    judged: Floats, human: Floats, signs: NDArray[np.int8] | None = None
 ) -> float | None:
     """Return soft pairwise accuracy: 1 minus the mean difference of both sides' p-values.
 
@@ -274,15 +274,21 @@ def soft_agreement(
     return 1 - float(apart.mean())
 
 
-def _p_values(scores: Floats, known: NDArray[np.bool_], signs: NDArray[np.float32]) -> Floats:
+def _p_values(scores: Floats, known: NDArray[np.bool_], signs: NDArray[np.int8]) -> Floats:
     """Return for each pair the share of permutations in which the first leads at least as much."""
     values = np.where(known, scores, 0.0)
     rounding = _ROUNDING * max(1.0, float(np.abs(values).sum()))
-    found = []
+    by_first = []
     for first in range(values.shape[1] - 1):
         # Only clusters with texts of both systems count.
         both = known[:, [first]] & known[:, first + 1 :]
-        apart = np.where(both, values[:, [first]] - values[:, first + 1 :], 0.0)
-        null = signs.astype(float) @ apart
-        found.append((null >= apart.sum(axis=0) - rounding).mean(axis=0))
-    return np.concatenate(found)
+        by_first.append(np.where(both, values[:, [first]] - values[:, first + 1 :], 0.0))
+    apart = np.concatenate(by_first, axis=1)
+    least = apart.sum(axis=0) - rounding
+    leading = np.zeros(apart.shape[1], dtype=np.int64)
+    # All permutations at once would need 8 KB for each cluster.
+    some = max(1, AT_ONCE // len(apart))
+    for start in range(0, len(signs), some):
+        null = signs[start : start + some].astype(float) @ apart
+        leading += (null >= least).sum(axis=0)
+    return leading / len(signs)
